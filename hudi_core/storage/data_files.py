@@ -63,12 +63,19 @@ _KEPT_BYTES: Final = 256 << 20
 
 
 class FetchedFiles:
-    """Small data files of an object store, fetched for a later step."""
+    """What one step reads for a later one: small files of an object store, small columns of keys.
+
+    A copy in another process has none of it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._files: dict[str, bytes] = {}
+        self._keys: dict[str, pa.ChunkedArray] = {}
         self._left = _KEPT_BYTES
+
+    def __reduce__(self) -> tuple[type[FetchedFiles], tuple[()]]:
+        return FetchedFiles, ()
 
     def keep(self, path: str, data: bytes) -> None:
         """Keep a file, where there is room."""
@@ -83,6 +90,20 @@ class FetchedFiles:
             data = self._files.pop(path, None)
             self._left += len(data or b"")
             return data
+
+    def keep_keys(self, path: str, keys: pa.ChunkedArray) -> None:
+        """Keep the record keys of a small file, where there is room."""
+        with self._lock:
+            if path not in self._keys and keys.nbytes <= min(_WHOLE_BYTES, self._left):
+                self._keys[path] = keys
+                self._left -= keys.nbytes
+
+    def take_keys(self, path: str) -> pa.ChunkedArray | None:
+        """Give the record keys of a file away; ``None`` where they are not kept."""
+        with self._lock:
+            keys = self._keys.pop(path, None)
+            self._left += 0 if keys is None else keys.nbytes
+            return keys
 
 
 def require_no_links(uri: str, paths: Iterable[str]) -> None:

@@ -171,7 +171,9 @@ class WriteClient:
             context = replace(context, instant=began_at, tracked=tracked)
             if self.engine.shares_memory:
                 transaction.attempts = LocalAttempts(transaction.heartbeat)
-                context = replace(context, attempts=transaction.attempts, fetched=FetchedFiles())
+                context = replace(context, attempts=transaction.attempts)
+            if self.engine.tasks_here:
+                context = replace(context, fetched=FetchedFiles())
             view = table.views().view(transaction.began, transaction.files)
             transaction.view = view
             layout.keep(self.lock)
