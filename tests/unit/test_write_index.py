@@ -172,7 +172,7 @@ def test_the_keys_of_a_file_are_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
 ) -> None:
     table = create(tmp_path, {**WITH, "hoodie.index.type": index})
-    table.bulk_insert(rows(range(20), ["rome"]))
+    table.bulk_insert(indexed_rows(range(20), ["rome"]))
     read: list[str] = []
 
     class NotingFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow has no types
@@ -181,7 +181,7 @@ def test_the_keys_of_a_file_are_read_once(
             return super().read(columns=columns, use_threads=use_threads)
 
     monkeypatch.setattr("hudi_core.base_file.reader.pq.ParquetFile", NotingFile)
-    result = table.upsert(rows([3, 90], ["rome"], 2))
+    result = table.upsert(indexed_rows([3, 90], ["rome"], 2))
     assert (result.inserted, result.updated) == (1, 1)
     assert read.count("id") == read.count("ts") == 1
     assert "_hoodie_record_key" not in read
