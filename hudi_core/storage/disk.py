@@ -75,8 +75,12 @@ class Disk:
         if len(paths) < 2:
             list(map(sync, paths))
             return
-        with thread_pool(min(len(paths), FLUSHES_AT_A_TIME)) as pool:
-            list(pool.map(sync, paths))
+        # this thread takes one of them
+        own, *others = paths
+        with thread_pool(min(len(others), FLUSHES_AT_A_TIME)) as pool:
+            flushed = pool.map(sync, others)
+            sync(own)
+            list(flushed)
 
 
 def sync_file(path: str) -> None:
