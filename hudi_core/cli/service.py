@@ -167,7 +167,7 @@ def switch(flag: str, about: str, name: str = "") -> Parameter:
 
 
 def shared(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
-    """One that is declared for functions, such as those of :mod:`hudi_core.cli.service`."""
+    """One that is declared for functions, such as services."""
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 

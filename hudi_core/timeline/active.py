@@ -61,9 +61,8 @@ class TimelineListing:
 
     ``files`` has one instant per file: up to three states of the same one. ``unknown`` are names
     that look like instants of a later release. ``late`` are those of ``files`` that complete a
-    write which had been rolled back (:mod:`hudi_core.timeline.active`). ``surplus`` are
-    completions of an action that was complete already: not in ``files``, unknown names, and removed
-    by a writer.
+    write which had been rolled back (:func:`late_writes`). ``surplus`` are completions of an action
+    that was complete already: not in ``files``, unknown names, and removed by a writer.
     """
 
     files: tuple[Instant, ...]

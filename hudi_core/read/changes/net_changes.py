@@ -257,9 +257,9 @@ def _keys(tables: Sequence[pa.Table]) -> list[pa.Array]:
 
 # --- the rows in which two states of a table differ -----------------------------------------------
 # Files that both states have are not read. A row is the one with its record key in its partition,
-# as in :mod:`hudi_core.read.changes.net_changes`; here its values decide, not which commit wrote
-# it: a row that was written again as it was, or moved to another file, is no difference. So any two
-# states can be compared, the later with the earlier one, too.
+# as in net changes; here its values decide, not which commit wrote it: a row that was written again
+# as it was, or moved to another file, is no difference. So any two states can be compared, the
+# later with the earlier one, too.
 
 
 Places = np.ndarray[tuple[int], np.dtype[np.int64]]

@@ -3,7 +3,7 @@
 A write is published as long as nothing contradicts it by now: no write that completed later is in
 the format (its readers would find rows behind the point that they had read to), and none that
 completed since it began touched the same. Otherwise it is taken back; never by deleting alone, for
-the request of its writer may be on its way yet: see :mod:`hudi_core.txn.recovery.roll_forward`.
+the request of its writer may be on its way yet: the rollback is fenced.
 The steps are taken in the order of completion, and no write completes while one of them is left.
 """
 
