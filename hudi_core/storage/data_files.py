@@ -60,6 +60,8 @@ the transfer of so many bytes."""
 
 
 _KEPT_BYTES: Final = 256 << 20
+_LEFT_BY_KEYS: Final = 192 << 20
+"""Of these, bytes that record keys leave for files."""
 
 
 class FetchedFiles:
@@ -94,7 +96,8 @@ class FetchedFiles:
     def keep_keys(self, path: str, keys: pa.ChunkedArray) -> None:
         """Keep the record keys of a small file, where there is room."""
         with self._lock:
-            if path not in self._keys and keys.nbytes <= min(_WHOLE_BYTES, self._left):
+            room = min(_WHOLE_BYTES, self._left - _LEFT_BY_KEYS)
+            if path not in self._keys and keys.nbytes <= room:
                 self._keys[path] = keys
                 self._left -= keys.nbytes
 
