@@ -24,7 +24,7 @@ demo: setup  ## A year of real flights: load, upsert, delete, travel in time, co
 
 test: export HUDI_CAMPAIGN ?= third
 test: setup  ## Run all tests; of matrices and campaigns a third, another one for each commit
-	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 --session-timeout=7200 $(ARGS)
+	$(RUN) -m pytest --numprocesses=auto --maxprocesses=5 --dist=worksteal --durations=25 --session-timeout=7200 $(ARGS)
 
 .PHONY: check
 check: export HYPOTHESIS_PROFILE = quick
@@ -34,7 +34,7 @@ check: lint  ## Check style, types, imports, and run the pure tests: before ever
 .PHONY: campaigns
 campaigns: export HUDI_CAMPAIGN = whole
 campaigns: setup  ## Run all tests, and all of the campaigns that make test takes a sample of
-	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 $(ARGS)
+	$(RUN) -m pytest --numprocesses=auto --maxprocesses=5 --dist=worksteal --durations=25 $(ARGS)
 
 .PHONY: prove
 prove: setup  ## Let writers die at every step of every action; random histories; many writers: hours

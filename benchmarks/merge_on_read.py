@@ -25,7 +25,7 @@ from targets import Target
 from workload import ORDERING, Source, make_base
 
 import hudi_core as hudi
-from hudi_core.log_format import BlockType, HeaderKey, encode_log_block
+from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
 from hudi_core.model.files import LogFileName, join_path
 from hudi_core.model.instant_time import InstantTime, instant_time_of, to_datetime
 from hudi_core.storage.posix import PosixStorage

@@ -8,8 +8,10 @@ another version, and is proved to be of the same log before it is used again.
 
 from __future__ import annotations
 
+import json
 import weakref
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -34,18 +36,19 @@ class Handle:
 
     ``version`` is that of when it was lent. ``tag`` is the store's tag of that version's file:
     versions never change, so another tag means another log. ``None`` where nothing proves that the
-    handle has read that file. ``before`` are version and tag from which it was brought up.
+    handle has read that file. ``before`` are version and tag from which it was brought up;
+    ``report`` is what the version says of itself, where that was read with the tag.
     """
 
     table: DeltaTable
     version: int
     tag: str | None
     before: tuple[int, str | None] = (-1, None)
+    report: Mapping[str, Any] | None = None
 
     def tag_of(self, version: int) -> str | None:
         """The tag of a version's file, where it was looked at."""
-        known = dict((self.before, (self.version, self.tag)))
-        return known.get(version)
+        return dict((self.before, (self.version, self.tag))).get(version)
 
 
 _kept: OrderedDict[_Key, Handle] = OrderedDict()
@@ -124,11 +127,11 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
     ``None`` where its log may be another.
     """
     table, version = kept.table, kept.version
-    has_later = bool(readable_log(meta_client, since=version))
+    later_files = readable_log(meta_client, since=version)
     # what has moved by itself, as changes of columns do, is at a version without proof
     if int(table.version()) != version or tag_of_version(meta_client, version) != kept.tag:
         return None
-    if not has_later:
+    if not later_files:
         return kept  # the oldest go first: it is there, so that a later one would be, too
     try:
         table.update_incremental()
@@ -137,10 +140,10 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
     now = int(table.version())
     if now == version:
         return kept
-    tag = tag_of_version(meta_client, now)
+    data, tag = _file_and_tag(meta_client, now)
     # still there after the new one was seen: both are of one log
     is_same = tag_of_version(meta_client, version) == kept.tag
-    return Handle(table, now, tag, (version, kept.tag)) if is_same else None
+    return Handle(table, now, tag, (version, kept.tag), _report(data, now)) if is_same else None
 
 
 def _keep(key: _Key, handle: Handle) -> None:
@@ -158,7 +161,20 @@ def tag_of_version(meta_client: MetaClientView, version: int) -> str | None:
 
     ``None`` where there is no such file, or its tag cannot be had.
     """
+    return _file_and_tag(meta_client, version)[1]
+
+
+def _file_and_tag(meta_client: MetaClientView, version: int) -> tuple[bytes, str | None]:
     try:
-        return meta_client.root.version(file_of(version))[1]
+        return meta_client.root.version(file_of(version))
     except StorageError:
+        return b"", None
+
+
+def _report(data: bytes, version: int) -> Mapping[str, Any] | None:
+    """A version's report, as the library gives it, where its file begins with it."""
+    try:
+        found = json.loads(data.partition(b"\n")[0])["commitInfo"]
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
+    return {**found, "version": version} if isinstance(found, dict) else None

@@ -85,7 +85,8 @@ class Reports:
         since = 0 if known is None else self._version - known.version
         if known is None or since < 0 or self._tag(known.version) != known.tag:
             return
-        later = tuple(self._table.history(since)) if since else ()
+        read = self._handle.report if self._handle is not None and since == 1 else None
+        later = (dict(read),) if read else tuple(self._table.history(since)) if since else ()
         # a version of another engine may report nothing
         if [one.get("version") for one in later] == list(range(self._version, known.version, -1)):
             self._found, self._is_all = (*later, *known.reports), known.is_all
@@ -93,7 +94,7 @@ class Reports:
                 self._keep()
 
     def _tag(self, version: int) -> str | None:
-        known = None if self._handle is None else self._handle.tag_of(version)
+        known = self._handle and self._handle.tag_of(version)
         return known or tag_of_version(self._client, version)
 
     def _keep(self) -> None:

@@ -5,9 +5,9 @@ answers as the commands of ``hudi`` do: a table or facts for people, JSON for pr
 codes of scripts, and a bar where a person looks on.
 """
 
-from hudi_core.cli.arguments import JsonOption
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.cli.output import Facts, Grid, Part, answer
-from hudi_core.cli.progress import progress_bar
+from hudi_core.cli.service import JsonOption
+from hudi_core.cli.terminal import progress_bar
 
 __all__ = ["ExitCode", "Facts", "Grid", "JsonOption", "Part", "answer", "progress_bar"]

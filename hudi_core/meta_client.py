@@ -33,10 +33,9 @@ from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 from hudi_core.timeline.active import LAYOUT_1, ActiveTimeline
 from hudi_core.timeline.archived import ArchivedInstant, ArchivedTimeline
-from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.clock import TimelineClock, require_same_zone
 from hudi_core.timeline.serde import decode_commit, decode_replace_commit
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.timeline.zone_evidence import require_same_zone
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

@@ -182,10 +182,17 @@ def change_updates(
     table: IcebergTable, state: TableState, change: Change, instant: Instant
 ) -> tuple[TableUpdate, ...]:
     """Return the updates that make a change as one snapshot."""
+    with table.files.flushed_together() as files:
+        store = ManifestStore(files, table.folder, state.metadata)
+        return _changed(table, state, store, change, instant)
+
+
+def _changed(
+    table: IcebergTable, state: TableState, store: ManifestStore, change: Change, instant: Instant
+) -> tuple[TableUpdate, ...]:
     metadata = state.metadata
     parent = metadata.current_snapshot()
     snapshot_id = new_snapshot_id(metadata, str(instant))
-    store = ManifestStore(table.files, table.folder, metadata)
     files = store.rewrite(parent, snapshot_id, change.added, change.gone, change.taken)
     if files.missing:
         # others may have come after those whose files are taken in

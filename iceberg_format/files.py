@@ -7,11 +7,14 @@ loaded.
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
-from typing import Final
+from typing import Final, Protocol, Self, runtime_checkable
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
@@ -63,6 +66,13 @@ def named_root(client: MetaClientView) -> str:
     return own
 
 
+@runtime_checkable
+class _FlushesTogether(Protocol):
+    """A storage on a disk, whose files can be flushed all at the same time."""
+
+    def flushed_together(self) -> AbstractContextManager[Storage]: ...
+
+
 class TableFiles(FileIO):
     """The files of one table, by URI."""
 
@@ -75,6 +85,17 @@ class TableFiles(FileIO):
             (self.root if root == client.base_path else table_uri(root), root)
             for root in client.files.known_roots
         )
+
+    @contextmanager
+    def flushed_together(self) -> Iterator[Self]:
+        """Flush what the block writes at its end: files that no metadata file names yet."""
+        if not isinstance(self.storage, _FlushesTogether):
+            yield self
+            return
+        with self.storage.flushed_together() as storage:
+            files = copy.copy(self)
+            files.storage = storage
+            yield files
 
     def data_uri(self, path: str) -> str:
         """Return a data file's URI, by the table's storage strategy."""

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.table.metadata import TableMetadataV2
-from pyiceberg.types import (
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-)
 
 from hudi_core.spi import (
     FileColumns,
@@ -93,24 +87,16 @@ class ManifestLister(FileIndex):
         field_type = None if number is None else self._types.get(number)
         if number is None or field_type is None:
             return None
-        lows: list[Any] = []
-        highs: list[Any] = []
-        nullable = np.ones(len(files), np.bool_)
-        valued = np.ones(len(files), np.bool_)
-        for at, path in enumerate(files.paths().to_pylist()):
-            file = self._by_partition.get(PartitionPath(path.rpartition("/")[0]), {}).get(path)
-            kept = None if file is None else _Statistics.of(file)
-            low = kept.lows.get(number) if kept else None
-            high = kept.highs.get(number) if kept else None
-            lows.append(None if low is None else from_bytes(field_type, low))
-            highs.append(None if high is None else from_bytes(field_type, high))
-            if kept is not None and number in kept.nulls:
-                nulls, values = kept.nulls[number], kept.values.get(number)
-                nullable[at] = nulls > 0
-                valued[at] = values is None or values > nulls
-        return ValueRanges(
-            bounds_to_array(lows, kind), bounds_to_array(highs, kind), nullable, valued
+        found = [self._statistics(path) for path in files.paths().to_pylist()]
+        low, high = (
+            bounds_to_array([_bound(field_type, one.get(number)) for one in side], kind)
+            for side in ([one.lows for one in found], [one.highs for one in found])
         )
+        nulls, values = (
+            pa.array([one.get(number) for one in counts], pa.int64())
+            for counts in ([one.nulls for one in found], [one.values for one in found])
+        )
+        return ValueRanges(low, high, pc.greater(nulls, 0), pc.greater(values, nulls))
 
     def named_files(self) -> Iterator[NamedFile]:
         """Yield the files of the current snapshot."""
@@ -160,14 +146,14 @@ class ManifestLister(FileIndex):
         """Yield files of the metadata folder that no version reaches."""
         return leftovers(self.table)
 
+    def _statistics(self, path: str) -> _Statistics:
+        file = self._by_partition.get(PartitionPath(path.rpartition("/")[0]), {}).get(path)
+        return _NOTHING if file is None else _Statistics.of(file)
+
     def _stated(self, kept: _Statistics, number: int) -> StatedColumn:
         kind = self._types[number]
-        low, high = kept.lows.get(number), kept.highs.get(number)
-        return StatedColumn(
-            None if low is None else _bound(kind, low),
-            None if high is None else _bound(kind, high),
-            kept.nulls.get(number),
-        )
+        low, high = (_bound(kind, side.get(number)) for side in (kept.lows, kept.highs))
+        return StatedColumn(low, high, kept.nulls.get(number))
 
     @cached_property
     def _metadata(self) -> TableMetadataV2:
@@ -228,16 +214,16 @@ class _Statistics(NamedTuple):
         )
 
 
+_NOTHING: Final = _Statistics({}, {}, {}, {})
+
+
+def _bound(kind: Any, data: bytes | None) -> Scalar | None:
+    found: Scalar | None = None if data is None else from_bytes(kind, data)
+    return found
+
+
 def _snapshots(metadata: TableMetadataV2) -> frozenset[int]:
     return frozenset(one.snapshot_id for one in metadata.snapshots)
-
-
-def _bound(kind: Any, data: bytes) -> Scalar:
-    """Return a bound, also of the column's former narrower type."""
-    if len(data) == 4 and isinstance(kind, LongType | DoubleType):
-        kind = IntegerType() if isinstance(kind, LongType) else FloatType()
-    found: Scalar = from_bytes(kind, data)
-    return found
 
 
 # --- the timeline ---------------------------------------------------------------------------------

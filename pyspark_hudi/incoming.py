@@ -22,7 +22,7 @@ from pyspark import TaskContext
 from hudi_core.errors import StorageError
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.open import open_storage
-from hudi_core.storage.store_clock import store_now_ms
+from hudi_core.storage.probes import store_now_ms
 from hudi_core.storage.temp_folders import INCOMING_FOLDER
 from pyspark_hudi.options import SourceOptions
 

@@ -23,7 +23,7 @@ from hudi_core.engine.plain_errors import plain_errors
 from hudi_core.errors import NotATableError, UnknownOptionWarning
 from hudi_core.services.create import plan_table
 from hudi_core.services.opening import open_table, table_exists
-from hudi_core.write.repetition import repetition_of
+from hudi_core.write.ending import repetition_of
 from pyspark_hudi.incoming import IncomingRows, sweep
 from pyspark_hudi.options import SaveMode, SourceOptions
 from pyspark_hudi.shipping import Shipped

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.forked_commands import ForkedCommands
     from tests.moto_s3 import S3Service
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -138,6 +139,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
+def commands() -> Iterator[ForkedCommands]:
+    """Give what runs commands of Python without waiting for its start."""
+    from tests.forked_commands import forked_commands  # noqa: PLC0415 - few tests need it
+
+    with forked_commands() as forked:
+        yield forked
+
+
+@pytest.fixture(scope="session")
 def metastore(hive_metastore: Any) -> Any:
     """Give the Hive metastore of this test run."""
     return hive_metastore
@@ -158,6 +168,15 @@ def s3() -> Iterator[S3Service]:
     from tests.moto_s3 import serving  # noqa: PLC0415 - takes seconds, which few tests need pay
 
     with serving(lambda application: application) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
+def s3_process() -> Iterator[S3Service]:
+    """Give an S3 service in a process of its own, for clients that let no other thread run."""
+    from tests.s3_process import s3_in_a_process  # noqa: PLC0415 - as above
+
+    with s3_in_a_process() as service:
         yield service
 
 

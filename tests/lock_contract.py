@@ -19,6 +19,7 @@ from hudi_core.errors import LockError
 from hudi_core.model.protocols import LockProvider
 from hudi_core.txn.locks.waiting import owner_of
 from hudi_core.txn.table_lock import TableLock
+from tests.forked_commands import ForkedCommands
 
 NewLock = Callable[[], LockProvider]
 
@@ -215,10 +216,12 @@ class ProcessLockContract(LockProviderContract):
             assert not brief().try_lock(0), "it is not the other's to give back"
             lock.unlock()
 
-    def test_no_increment_is_lost_between_processes(self, code: str, tmp_path: Path) -> None:
+    def test_no_increment_is_lost_between_processes(
+        self, code: str, tmp_path: Path, commands: ForkedCommands
+    ) -> None:
         count = tmp_path / "count"
         count.write_text("0")
-        command = [sys.executable, "-c", RIVAL.format(code=code), str(count), str(self.turns)]
-        rivals = [subprocess.Popen(command) for _ in range(self.rivals)]
-        assert [rival.wait(PATIENCE_S * 2) for rival in rivals] == [0] * self.rivals
+        rival = RIVAL.format(code=code)
+        rivals = [commands.start(rival, str(count), str(self.turns)) for _ in range(self.rivals)]
+        assert [commands.wait(one) for one in rivals] == [0] * self.rivals
         assert count.read_text() == str(self.rivals * self.turns)

@@ -15,16 +15,16 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 import hudi_core as hudi
-from hudi_core.avro import encode_datum
+from hudi_core.avro.datum import encode_datum
 from hudi_core.avro.wrappers import Wrapped
-from hudi_core.log_format import (
+from hudi_core.log_format.block import (
     BlockType,
     DeletedRecord,
     HeaderKey,
+    encode_avro_content,
     encode_delete_content,
     encode_log_block,
 )
-from hudi_core.log_format.block import encode_avro_content
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.files import FileSlice, LogFileName, join_path

@@ -7,14 +7,34 @@ starts Spark, and not all.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
 import pytest
 
-SLOW_TO_START: Final = ("spark", "wheels", "metastore", "s3", "zookeeper", "careless_s3")
+SLOW_TO_START: Final = (
+    "spark",
+    "wheels",
+    "metastore",
+    "s3",
+    "s3_process",
+    "zookeeper",
+    "careless_s3",
+)
 """Fixtures of the session, the slowest first; tests of wheels would else end the run, alone."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One worker more than there are processors: a quarter of a run waits for something else.
+
+    For Java, for leases that end, and for processes that tests start.
+    """
+    if config.getoption("numprocesses") != "auto":
+        return None  # as asked for
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def rank(fixtures: Iterable[str]) -> int:
@@ -29,6 +49,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     fixtures: defaultdict[str, set[str]] = defaultdict(set)
     for item in items:
         fixtures[module(item)].update(getattr(item, "fixturenames", ()))
+        for mark in item.iter_markers("asks_for"):
+            fixtures[module(item)].update(mark.args)
     ranks = {name: rank(names) for name, names in fixtures.items()}
     items.sort(key=lambda item: ranks[module(item)])
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.deletion import delete_together
 from hudi_core.actions.history import HistorySnapshot, HistoryWriter
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
@@ -218,7 +218,7 @@ def _delete(client: TableMetaClient, instants: Sequence[_Files]) -> None:
     what is older than the oldest write of the active timeline for archived.
     """
     pending = [client.active.path(file) for files in instants for file in files.pending]
-    list(client.run_map(DeleteFile(client.storage), pending))  # archive pending
+    delete_together(client.storage, client.run_map, pending)  # archive pending
     for files in instants:  # guard oldest-first
         client.active.delete(files.completed)  # archive completed
 

@@ -144,7 +144,7 @@ def retain(
         return Retention(rules, found)
     before = [one for one in completed if one.requested_time < began]
     unseen = [one for one in completed if one.effective_completion_time > began]
-    pending = min((*before[-1:], *unseen), key=_requested, default=None)
+    pending = min((*before[-1:], *unseen), key=lambda one: one.requested_time, default=None)
     if found is not None and pending is not None and pending.requested_time < found.requested_time:
         found = pending if before else None
     return Retention(rules, found, pending)
@@ -170,10 +170,6 @@ def never_back(found: Retention, timeline: Timeline, since: InstantTime) -> Rete
     if pending is not None and pending.requested_time < earliest.requested_time:
         return replace(found, earliest=None)  # and clean once that write is done
     return replace(found, earliest=earliest)
-
-
-def _requested(one: Instant) -> InstantTime:
-    return one.requested_time
 
 
 def _earliest(

@@ -115,8 +115,12 @@ def complete_compaction(
     completion: InstantTime,
     metadata: CommitMetadata,
 ) -> Instant:
-    """Put the completed commit; the time is from the table's clock."""
-    return client.active.complete(work.instant, completion, encode(metadata))
+    """Put the completed commit; the time is from the table's clock.
+
+    ``client`` has the timeline as it is under this hold of the lock, or it is listed.
+    """
+    active = client.active
+    return active.complete(work.instant, completion, encode(metadata), client.timeline())
 
 
 @dataclass(frozen=True, slots=True)

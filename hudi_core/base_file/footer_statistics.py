@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Context
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_core.model.bound_conversions import decimal_of
 from hudi_core.model.stats import ColumnStats, Scalar
 from hudi_core.schema.arrow_types import is_text
 
 Bounds = tuple[Any, Any]
-_EXACT: Final = Context(prec=76)
 
 
 def footer_statistics(
@@ -136,17 +135,12 @@ def _chunk_bounds(kind: pa.DataType, chunk: pq.ColumnChunkMetaData) -> Bounds | 
 def _internal_form(kind: pa.DataType) -> Callable[[Any], Scalar]:
     """Conversion of a footer's physical value to a bound's internal form."""
     if pt.is_decimal(kind):
-        return lambda raw: _EXACT.scaleb(_EXACT.create_decimal(_unscaled(raw)), -kind.scale)
+        return lambda raw: decimal_of(raw, kind.scale)
     if is_text(kind):
         return lambda raw: str(raw, "utf-8")
     if (pt.is_timestamp(kind) or pt.is_time(kind)) and kind.unit == "ms":
         return lambda raw: int(raw) * 1000
     return lambda raw: raw
-
-
-def _unscaled(raw: bytes | int) -> int:
-    # other writers store decimals of few digits as numbers
-    return raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
 
 
 def _null_count(chunk: pq.ColumnChunkMetaData) -> int | None:

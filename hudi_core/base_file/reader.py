@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -60,13 +61,21 @@ class FileContext(Protocol):
 def read_record_keys(files: FileContext, path: str, size: int | None = None) -> pa.ChunkedArray:
     """Return the record keys of a base file, in file order.
 
-    Virtual ones are made of the columns that they are of.
+    Virtual ones are made of the columns that they are of. Others are read from the column that
+    :func:`read_base_file` takes them from, which then need not read it again.
     """
     with _source(files, path, size, is_needed_again=True) as source, _parquet(source) as file:
         keys, stored = _file_keys(files), stored_fields(file.schema_arrow)
         names = keys.columns(stored, path)
-        rows = file.read(columns=names, use_threads=_is_large(file.metadata))
-        return keys.of_rows(rows, stored, path)
+        read = partial(file.read, use_threads=_is_large(file.metadata))
+        key = None if keys.are_made else _key_column(files, stored)
+        same = None if key is None else counterpart(stored, files.schema.arrow.field(key))
+        found = None if same is None else read(columns=[same.name]).column(0)
+        if found is None or found.null_count:
+            return keys.of_rows(read(columns=names), stored, path)
+    if files.fetched is not None:
+        files.fetched.keep_keys(path, found)
+    return found
 
 
 def read_column(files: FileContext, path: str, name: str) -> pa.ChunkedArray:
@@ -117,8 +126,9 @@ def read_base_file(
     Columns that were added after the file was written are null.
 
     What is known without reading it is not read: the partition path, the file name, and record keys
-    that another column has too.
+    that another column has too, or that an earlier step read.
     """
+    kept = None if files.fetched is None else files.fetched.take_keys(path)
     with _source(files, path, size) as source, _parquet(source) as file:
         wanted = files.schema.with_meta()
         fields = stored_fields(file.schema_arrow)
@@ -127,6 +137,8 @@ def read_base_file(
         key = _key_column(files, fields)
         is_derived = keys.are_made or key is not None
         derived = {PARTITION_PATH, FILE_NAME} | ({RECORD_KEY} if is_derived else set())
+        if kept is not None and key is not None:
+            derived.add(key)
         own = [field for field in wanted if field.name not in derived]
         found = {
             field.name: stored
@@ -145,16 +157,19 @@ def read_base_file(
         held = files.schema.with_some_meta(files.table.stored_meta_columns)
         same = leaf_paths(file.metadata) == [name for name, _ in leaves(held)]
         dictionaries = decided_leaves(file.metadata) if same else None
-    if key is not None and rows.column(key).null_count:
-        raise DataFileError(files.base_path, f"{path} has rows without a {key}, the record key")
+    if kept is None and key is not None:
+        kept = rows.column(key)
+        if kept.null_count:
+            raise DataFileError(files.base_path, f"{path} has rows without a {key}, the record key")
+    if kept is None and is_derived:
+        kept = keys.made(rows, path)
     count = rows.num_rows
     known = {
         PARTITION_PATH: constant(str(partition_path), count),
         FILE_NAME: constant(path.rsplit("/", 1)[-1], count),
-        RECORD_KEY: keys.made(rows, path) if key is None and is_derived else None,
+        RECORD_KEY: kept,
+        key: kept,
     }
-    if key is not None:
-        known[RECORD_KEY] = rows.column(key)
     columns = [
         known[field.name] if field.name in derived else rows.column(field.name) for field in wanted
     ]

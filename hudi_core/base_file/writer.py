@@ -43,6 +43,9 @@ MODEL_FOOTER: Final = "writer.model.name"
 
 _HELD_BYTES: Final = 32 << 20
 """Bytes of rows in memory that wait for more to make a larger row group."""
+_LEAST_BATCH_ROWS: Final = 1024
+"""Arrow's own number."""
+_MOST_BATCH_ROWS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,7 @@ class BaseFileWriter:
                 compression=self._options.codec,
                 compression_level=self._options.level,
                 data_page_size=self._options.page_bytes,
+                write_batch_size=_batch_rows(sample, self._options.page_bytes),
                 use_dictionary=self._dictionary_leaves(sample),
                 # Arrow's own schema would bring back types that the table does not have
                 store_schema=False,
@@ -274,3 +278,13 @@ class BaseFileWriter:
                 "Check free space and permissions, then write again.",
                 path=self.path,
             ) from error
+
+
+def _batch_rows(sample: pa.Table, page_bytes: int) -> int:
+    """Return how many rows of a column are encoded at a time.
+
+    A page may end only behind such a batch: values of the widest column fill half of one.
+    """
+    widest = max((column.nbytes for column in sample.columns), default=0)
+    rows = int(page_bytes * sample.num_rows // (2 * max(1, widest)))
+    return min(max(rows, _LEAST_BATCH_ROWS), _MOST_BATCH_ROWS)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from hudi_core.cli.examples import add_examples
 from hudi_core.cli.formats import formats
 from hudi_core.cli.ingest import ingest
 from hudi_core.cli.metadata import metadata_app
@@ -19,6 +19,44 @@ from hudi_core.cli.services import SERVICES, savepoint_app, stage_app, sync_app
 from hudi_core.cli.table import table_app
 from hudi_core.cli.terminal import write_line
 from hudi_core.cli.timeline import timeline
+
+# --- the examples that `--help` of each command shows ---------------------------------------------
+# A command without an entry, or an entry without a command, fails a test, and so does an example
+# that does not run.
+
+
+HEADING: Final = "Examples:"
+EXAMPLES: Final[dict[str, Sequence[str]]] = {
+    "formats": ("hudi formats", "hudi formats --json"),
+    "metadata set": ("hudi metadata set trips --metadataDir s3://lake/metadata",),
+    "serve-trino": (
+        "hudi serve-trino --table lake.trips=trips --port 7779",
+        "hudi serve-trino -o hive.metastore.uri=thrift://metastore:9083",
+    ),
+}
+"""Lines by command; services bring theirs, see :mod:`hudi_core.cli.service`."""
+
+
+def add_examples(app: typer.Typer, above: str = "") -> None:
+    """Give the commands of an application their examples."""
+    for command in app.registered_commands:
+        name = command.name or getattr(command.callback, "__name__", "").replace("_", "-")
+        lines = getattr(command.callback, "examples", ())
+        if lines:
+            EXAMPLES[f"{above}{name}"] = lines
+        command.epilog = _epilog(EXAMPLES.get(f"{above}{name}", ()))
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            add_examples(group.typer_instance, f"{above}{group.name} ")
+
+
+def _epilog(lines: Sequence[str]) -> str | None:
+    # paragraphs of their own: lines of one paragraph are run together
+    return "\n\n".join([HEADING, *lines]) if lines else None
+
+
+# --- the application ------------------------------------------------------------------------------
+
 
 app = typer.Typer(
     name="hudi",

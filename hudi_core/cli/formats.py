@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hudi_core.cli import library
-from hudi_core.cli.arguments import JsonOption
 from hudi_core.cli.output import Grid, Part, answer
+from hudi_core.cli.service import JsonOption
 from hudi_core.errors import HudiError
 
 if TYPE_CHECKING:

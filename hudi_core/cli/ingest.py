@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from hudi_core.cli import library
 from hudi_core.cli.document import document_of
 from hudi_core.cli.output import Grid, Part, answer
-from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.service import DRY_RUN, UNCHANGED, Call, argument, option, service, switch
-from hudi_core.cli.terminal import write_line
+from hudi_core.cli.terminal import progress_bar, write_line
 
 if TYPE_CHECKING:
     from hudi_core.ingestion import IngestResult

@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from hudi_core.cli import library
-from hudi_core.cli.arguments import PathArgument, parse_options
 from hudi_core.cli.document import document_of, plain
 from hudi_core.cli.output import Facts, Grid, Part
-from hudi_core.cli.service import Call, argument, option, service, shared, switch
+from hudi_core.cli.service import (
+    Call,
+    PathArgument,
+    argument,
+    option,
+    parse_options,
+    service,
+    shared,
+    switch,
+)
 from hudi_core.errors import TableServiceError
 from hudi_core.metadata.partitions.names import ALL_CHECKS, BUILDABLE, Check
 

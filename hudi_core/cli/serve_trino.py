@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from hudi_core.cli import library
-from hudi_core.cli.arguments import OptionsOption, parse_options
+from hudi_core.cli.service import OptionsOption, parse_options
 from hudi_core.cli.terminal import write_line, write_warning
 
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from hudi_core.cli import library
-from hudi_core.cli.arguments import installed_format, parse_names
 from hudi_core.cli.document import document_of
 from hudi_core.cli.output import Facts, Grid, Part
-from hudi_core.cli.service import Call, names, option, service
+from hudi_core.cli.service import Call, installed_format, names, option, parse_names, service
 from hudi_core.cli.table_services import (
     adopt,
     convert,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hudi_core.cli import library
-from hudi_core.cli.arguments import installed_format
 from hudi_core.cli.output import Facts, Grid, Part
 from hudi_core.cli.service import (
     DRY_RUN,
@@ -19,6 +18,7 @@ from hudi_core.cli.service import (
     Call,
     argument,
     counted,
+    installed_format,
     names,
     option,
     service,

@@ -11,15 +11,22 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich import box
 from rich.console import Console, JustifyMethod
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
+
+from hudi_core.cli import library
+
+if TYPE_CHECKING:
+    from hudi_core.services.progress import Progress as Report
 
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories of what is no visible text: controls, formats, lone surrogates, separators."""
@@ -79,7 +86,7 @@ def write_grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]
     grid = Grid(box=box.SIMPLE_HEAD, title=caption, title_justify="left", pad_edge=False)
     for position, heading in enumerate(headings):
         cells = [visible(row[position]) for row in rows]
-        is_number = bool(cells) and all(_is_number(cell) for cell in cells)
+        is_number = bool(cells) and all(cell.replace(",", "").isdigit() for cell in cells)
         # names and times stay whole where other columns of the row can give way
         is_short = all(len(cell) <= (_PHRASE if " " in cell else _NAME) for cell in cells)
         justify: JustifyMethod = "right" if is_number else "left"
@@ -87,10 +94,6 @@ def write_grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]
     for row in rows:
         grid.add_row(*(Text(visible(cell)) for cell in row))
     _print(grid)
-
-
-def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").isdigit()
 
 
 def _print(grid: Grid, *, is_limited: bool = True) -> None:
@@ -118,3 +121,23 @@ def _length(column: Column) -> int:
 def _on_stderr(kind: str, style: str, text: str) -> None:
     console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(Text.assemble((f"{kind}: ", style), visible(text)))
+
+
+# --- a bar for work that takes long, where a person looks on --------------------------------------
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Report]:
+    """Return a progress callback that draws on a terminal's standard error."""
+    console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        yield library.no_progress
+        return
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield report

@@ -182,11 +182,6 @@ class TableConfig:
         return (form.field_type,) * len(self.partition_fields)
 
     @property
-    def has_known_keygen(self) -> bool:
-        """Whether the key generator is built in, or has a name."""
-        return self.named_keygen is not None or self.keygen_type in KEY_GENERATORS
-
-    @property
     def keygen_name(self) -> str:
         """The key generator, as options name it."""
         named = self.named_keygen

@@ -33,19 +33,23 @@ from hudi_core.read.query_times import completed_time, requested_time
 from hudi_core.read.scan import scan
 from hudi_core.read.spark_frame import frame_of_plan, frame_of_scan
 from hudi_core.rows.context import WriteContext
-from hudi_core.services.create import create_table, plan_table, replace_table
-from hudi_core.services.design import design_table
+from hudi_core.services.create import (
+    create_table,
+    design_table,
+    fitting_rows,
+    plan_table,
+    replace_table,
+)
 from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import open_table, open_within, table_exists
-from hudi_core.services.replace import fitting_rows
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.temp_folders import INCOMING_FOLDER
 from hudi_core.sync.tool import require_new_syncable
 from hudi_core.table import Extras, Options, Table
 from hudi_core.table_handle import OpenTable
+from hudi_core.write.ending import repetition_of, stored_result
 from hudi_core.write.preparing import default_operation
-from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.validation import Validator
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ from hudi_core.model.format import (
     FormatCommit,
     MetadataFactory,
     Publication,
+    Registration,
     TimelineFactory,
 )
 from hudi_core.model.found_table import FoundTable
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider
-from hudi_core.model.registration import Registration
 
 
 class MetadataHooks:

@@ -7,9 +7,10 @@ question for the files of one partition and, with a global index, for those of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import chain
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -82,22 +83,51 @@ def join_keys(
     chosen
         Ordinals of the incoming keys that can be in the file; ``None`` for all.
     """
+    yield from _join([(candidate, stored)], keys, chosen)
+
+
+def _join(
+    held: Sequence[tuple[int, pa.ChunkedArray]], keys: pa.StringArray, chosen: IntArray | None
+) -> Iterator[Matches]:
+    """Yield the matches of some files, by ordinal; the keys are hashed once for all of them."""
     wanted = keys if chosen is None else keys.take(pa.array(chosen))
+    _, stored = held[0]
+    if len(held) > 1:
+        stored = pa.chunked_array(chain.from_iterable(one.chunks for _, one in held), pa.string())
     found = pc.index_in(stored, value_set=wanted).combine_chunks()
     rows = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
-    if len(rows):
-        incoming = found.take(pa.array(rows)).to_numpy().astype(np.int32)
-        if chosen is not None:
-            incoming = chosen[incoming]
-        yield Matches(candidate, incoming, rows.astype(np.int32))
+    incoming = found.take(pa.array(rows)).to_numpy().astype(np.int32)
+    if chosen is not None:
+        incoming = chosen[incoming]
+    start = 0
+    for candidate, one in held:
+        low, high = np.searchsorted(rows, (start, start + len(one)))
+        if high > low:
+            own = (rows[low:high] - start).astype(np.int32)
+            yield Matches(candidate, incoming[low:high], own)
+        start += len(one)
 
 
 # --- the SIMPLE index ----------------------------------------------------------------------------
 
 
+_HELD_BYTES: Final = 4 << 20
+"""Bytes of stored keys that are in memory at a time, or those of one file where it has more."""
+
+
 class SimpleIndex:
-    """Exact and stateless; reads one column of each candidate."""
+    """Exact and stateless; reads one column of each candidate.
+
+    Small files are looked into together: the incoming keys are hashed once for all of them.
+    """
 
     def tag(self, keys: pa.StringArray, candidates: Candidates) -> Iterator[Matches]:
+        held: list[tuple[int, pa.ChunkedArray]] = []
+        size = 0
         for candidate in range(len(candidates)):
-            yield from join_keys(candidate, candidates.keys(candidate), keys)
+            stored = candidates.keys(candidate)
+            held.append((candidate, stored))
+            size += stored.nbytes
+            if size >= _HELD_BYTES or candidate + 1 == len(candidates):
+                yield from _join(held, keys, None)
+                held, size = [], 0

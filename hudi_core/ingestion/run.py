@@ -30,7 +30,6 @@ from hudi_core.errors import (
     SchemaError,
     SourceFileError,
 )
-from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY, Checkpoint
 from hudi_core.ingestion.formats import (
     CHANGE,
     RowReader,
@@ -40,6 +39,8 @@ from hudi_core.ingestion.formats import (
     without_untyped,
 )
 from hudi_core.ingestion.source_files import (
+    CHECKPOINT_KEY,
+    Checkpoint,
     SourceFolder,
     in_order,
     read_schema,
@@ -58,7 +59,7 @@ from hudi_core.table import Extras, Options, Table
 from hudi_core.write.conditional.duckdb_sql import in_duckdb
 from hudi_core.write.conditional.duckdb_text import DuckDb
 from hudi_core.write.conditional.sql_text import library, plain_strings, shallow
-from hudi_core.write.repetition import last_write
+from hudi_core.write.ending import last_write
 
 # --- transformations -----------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
+from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap_all, wrapper_union
 from hudi_core.errors import CorruptMetadataError
 

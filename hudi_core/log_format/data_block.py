@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.columns import Columns, arrow_values, decode_columns
+from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.log_format.block import CONTENT_VERSION
 from hudi_core.schema.arrow_types import is_text

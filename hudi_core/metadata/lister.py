@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.avro import parse_writer_schema
-from hudi_core.avro.map_columns import KEY, decode_map
+from hudi_core.avro.columns import KEY, decode_map
+from hudi_core.avro.datum import parse_writer_schema
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient

@@ -21,7 +21,8 @@ from hudi_core.metadata.log.records import (
     RecordType,
     RemovablePayload,
 )
-from hudi_core.metadata.statistics.bound_forms import bound_order
+from hudi_core.metadata.statistics.bound_forms import bound_order, has_values
+from hudi_core.metadata.statistics.column_records import sums_of
 
 
 def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> MetadataRecord | None:
@@ -87,10 +88,7 @@ def _merge_ranges(old: ColumnRange, new: ColumnRange) -> ColumnRange:
         new,
         min_value=_outer(old, new, old.min_value, new.min_value, min) if same else None,
         max_value=_outer(old, new, old.max_value, new.max_value, max) if same else None,
-        value_count=_sum(old.value_count, new.value_count),
-        null_count=_sum(old.null_count, new.null_count),
-        total_size=_sum(old.total_size, new.total_size),
-        total_uncompressed_size=_sum(old.total_uncompressed_size, new.total_uncompressed_size),
+        **sums_of([old, new]),
     )
 
 
@@ -101,20 +99,12 @@ def _outer(
     new_bound: Wrapped | None,
     choose: Callable[..., Wrapped],
 ) -> Wrapped | None:
-    if _is_all_null(old):
+    if not has_values(old):
         return new_bound
-    if _is_all_null(new):
+    if not has_values(new):
         return old_bound
     if old_bound is None or new_bound is None or old_bound.wrapper != new_bound.wrapper:
         return None
     if old_bound.wrapper == ARRAY:
         return None
     return choose(old_bound, new_bound, key=bound_order(new))
-
-
-def _is_all_null(value: ColumnRange) -> bool:
-    return value.value_count is not None and value.value_count == value.null_count
-
-
-def _sum(old: int | None, new: int | None) -> int | None:
-    return None if old is None or new is None else old + new

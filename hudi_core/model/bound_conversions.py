@@ -8,13 +8,16 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_core.model.stats import Scalar
+
+EXACT: Final = Context(prec=100)
+"""For decimals of any column, of which none has so many digits."""
 
 
 def bounds_to_array(bounds: Sequence[Scalar | None], kind: pa.DataType) -> pa.Array:
@@ -34,6 +37,12 @@ def bounds_to_array(bounds: Sequence[Scalar | None], kind: pa.DataType) -> pa.Ar
     if pt.is_timestamp(kind):
         return pa.array(bounds, pa.int64()).cast(pa.timestamp("us", kind.tz)).cast(kind)
     return pa.array(bounds, kind)
+
+
+def decimal_of(unscaled: bytes | int, scale: int) -> Decimal:
+    """A decimal from its digits, as numbers of few digits or bytes, highest first."""
+    number = unscaled if isinstance(unscaled, int) else int.from_bytes(unscaled, "big", signed=True)
+    return Decimal(number).scaleb(-scale, EXACT)
 
 
 def bound_to_text(bound: Scalar) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
-from hudi_core.model.named_files import NamedFile
 from hudi_core.model.ranges import ValueRanges
+from hudi_core.model.stats import Scalar
 
 
 @runtime_checkable
@@ -144,3 +145,55 @@ class FileIndex(Protocol):
         Relative to the table.
         """
         return ()
+
+
+# --- files in a format's newest state, and their recorded column bounds ---------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StatedColumn:
+    """A format's statistics of one column of one file.
+
+    Attributes
+    ----------
+    low, high
+        In the internal form of :class:`~hudi_core.model.stats.ColumnStats`: no value of the column
+        but NaN lies outside of them. ``None`` where no bound is kept.
+    null_count
+        Number of nulls; ``None`` where none is kept.
+    """
+
+    low: Scalar | None = None
+    high: Scalar | None = None
+    null_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that a format names.
+
+    Attributes
+    ----------
+    path
+        Relative to the base path.
+    size
+        Bytes.
+    rows
+        Number of rows; ``None`` where the format keeps none.
+    columns
+        By leaf path; columns of which nothing is kept are left out.
+    spelling
+        The path as the format spells it, where some of its readers do not take that for this file;
+        ``None`` where all do.
+    deleted_rows
+        Rows that the format has deleted without writing a file of the others: of ``path`` itself by
+        a vector, or of other files where ``path`` only says which; then its ``rows`` are 0.
+        ``None`` where how many these are cannot be known without reading rows.
+    """
+
+    path: str
+    size: int
+    rows: int | None = None
+    columns: Mapping[str, StatedColumn] = field(default_factory=dict)
+    spelling: str | None = None
+    deleted_rows: int | None = 0

@@ -1,8 +1,8 @@
 """Instant times: the clock readings that name everything on a timeline.
 
 An instant time is 17 digits, ``yyyyMMddHHmmssSSS``, in the timeline's time zone: UTC for every
-table this project creates, see :mod:`hudi_core.model.instant_time` for others. Text order is time
-order. Tables of earlier Hudi releases hold 14-digit times (whole seconds). Their metadata tables
+table this project creates, see :class:`TimelineZone` for others. Text order is time order. Tables
+of earlier Hudi releases hold 14-digit times (whole seconds). Their metadata tables
 hold times of 20 and 23 digits: that of the table's instant, with a suffix for a compaction, a clean
 or a rollback. They are read, never written.
 """

@@ -1,9 +1,9 @@
-"""A format's index of files, guarded as its hooks are.
+"""What a format's hooks return, guarded as the hooks are.
 
-Which rows a table has, and to which file a row that comes belongs, hangs on what it says: one that
-names too little makes rows disappear, and an upsert put them in twice. So its answers are checked
-as far as that is cheap: their kind, that every partition asked for is in them, and that one without
-a file has no rows by what the table itself knows (:mod:`hudi_core.plugin.guarded_index`).
+Which rows a table has, and to which file a row that comes belongs, hangs on what the index of files
+says: one that names too little makes rows disappear, and an upsert put them in twice. So its
+answers are checked as far as that is cheap: their kind, that every partition asked for is in them,
+and that one without a file has no rows by what the table itself knows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_li
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.conflicts import TouchConflicts
 from hudi_core.model.file_columns import FileColumns
-from hudi_core.model.file_index import FileIndex
+from hudi_core.model.file_index import FileIndex, NamedFile
 from hudi_core.model.files import FileSlice, FileStatus, PartitionPath
 from hudi_core.model.format import (
     ConflictResolutionStrategy,
@@ -35,7 +35,6 @@ from hudi_core.model.format import (
 )
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.named_files import NamedFile
 from hudi_core.model.protocols import NamesOwner, TimelineView
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.timeline.timeline import Timeline
@@ -45,7 +44,6 @@ from hudi_core.view.storage_lister import StorageLister
 # --- timelines, locks and strategies --------------------------------------------------------------
 # What hooks return may fail in the same ways as the hooks, and is called in the same way. A
 # timeline or a strategy of the project's own passes as it is: nothing of it is the format's.
-# Indexes of files are in :mod:`hudi_core.plugin.guarded_index`.
 
 
 _INSTANTS: Final = "a sequence of Instant"

@@ -24,6 +24,7 @@ from hudi_core.keygen import key_generator
 from hudi_core.metadata.key_index.value_index import MAX_KEYS
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.statistics.expressions import Expression
+from hudi_core.model.bound_conversions import bounds_to_array
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
@@ -189,13 +190,8 @@ def _of_comparison(op: str, value: pa.Scalar, expression: Expression) -> Predica
 def _compared(op: str, value: Scalar | None, expression: Expression) -> Predicate:
     if value is None:
         return Anything()
-    kind = expression.result
     try:
-        if pt.is_date32(kind):
-            return Comparison(_VALUES, op, pa.scalar(value, pa.int32()).cast(kind))
-        if pt.is_timestamp(kind):
-            return Comparison(_VALUES, op, pa.scalar(value, pa.int64()).cast(kind))
-        return Comparison(_VALUES, op, pa.scalar(value, kind))
+        return Comparison(_VALUES, op, bounds_to_array([value], expression.result)[0])
     except (OverflowError, pa.ArrowInvalid):
         return Anything()
 

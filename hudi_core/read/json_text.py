@@ -59,14 +59,6 @@ def _bytes(array: pa.Array) -> pa.Array:
     return _quoted(pa.array(found, pa.string()))
 
 
-def _days(array: pa.Array) -> pa.Array:
-    return array.cast(pa.int32()).cast(pa.string())
-
-
-def _times(array: pa.Array) -> pa.Array:
-    return array.cast(pa.time64("us")).cast(pa.int64()).cast(pa.string())
-
-
 def _timestamps(array: pa.Array) -> pa.Array:
     exact = array.cast(pa.timestamp("us", array.type.tz))
     return exact.cast(pa.int64()).cast(pa.string())
@@ -98,10 +90,6 @@ def _maps(array: pa.MapArray) -> pa.Array:
     return _joined(entries, texts, "{", "}")
 
 
-def _lists(array: pa.Array) -> pa.Array:
-    return _joined(array, _values(array.flatten()), "[", "]")
-
-
 def _joined(lists: pa.Array, texts: pa.Array, opening: str, closing: str) -> pa.Array:
     """The strings of each list's elements as one."""
     parts = pa.ListArray.from_arrays(list_offsets(lists), texts)
@@ -126,10 +114,10 @@ _FORMS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], pa.Arra
     (is_bytes, _bytes),
     (pt.is_floating, _floats),
     (pt.is_timestamp, _timestamps),
-    (pt.is_date32, _days),
-    (pt.is_time, _times),
+    (pt.is_date32, lambda array: array.cast(pa.int32()).cast(pa.string())),
+    (pt.is_time, lambda array: array.cast(pa.time64("us")).cast(pa.int64()).cast(pa.string())),
     (pt.is_struct, _structs),
     (pt.is_map, _maps),
-    (is_list, _lists),
+    (is_list, lambda array: _joined(array, _values(array.flatten()), "[", "]")),
 )
 """Types that Arrow's own text of a value is not JSON of, each with its form."""

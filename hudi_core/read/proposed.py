@@ -45,7 +45,7 @@ class ProposedQuery(SnapshotQuery):
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns, meta columns first."""
-        return columns_read(self._client.config, self._proposed)
+        return columns_read(self.client.config, self._proposed)
 
     def plan(
         self,
@@ -73,7 +73,7 @@ class ProposedQuery(SnapshotQuery):
                 name = BaseFileName.parse((stat.path or "").rpartition("/")[2])
                 if stat.path and name is not None and stat.num_writes:
                     yield planned_file(
-                        self._client,
+                        self.client,
                         FileGroupId(path, FileId(stat.file_id or "")),
                         path=stat.path,
                         size=stat.file_size_in_bytes or 0,

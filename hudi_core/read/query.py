@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.actions.cleaned import require_not_cleaned
+from hudi_core.actions.clean import require_not_cleaned
 from hudi_core.config.kinds import TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.support import require_readable_table
@@ -32,8 +32,7 @@ from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.ranges import ValueRanges
-from hudi_core.read.changes.net_changes import require_no_change_column
-from hudi_core.read.changes.state_diff import StateDiff
+from hudi_core.read.changes.net_changes import StateDiff, require_no_change_column
 from hudi_core.read.file_pruning import (
     KeyFilter,
     by_expressions,
@@ -79,16 +78,11 @@ class SnapshotQuery:
         known: KnownState | None = None,
     ) -> None:
         require_readable_table(client.config, client.base_path, base_files_only=base_files_only)
-        self._client = client
+        self.client = client
         self._index = index
         self._known = known or KnownState()
         self._timeline = timeline
         self._base_files_only = base_files_only
-
-    @property
-    def client(self) -> TableMetaClient:
-        """The table, as the query sees it."""
-        return self._client
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -96,7 +90,7 @@ class SnapshotQuery:
 
         As in Hudi.
         """
-        return self._known.schema(lambda: read_schema(self._client, self._timeline))
+        return self._known.schema(lambda: read_schema(self.client, self._timeline))
 
     def is_of_the_state_of(self, other: SnapshotQuery) -> bool:
         """Whether both queries know of one state of the table."""
@@ -109,16 +103,16 @@ class SnapshotQuery:
 
     @cached_property
     def _replaced(self) -> Mapping[FileGroupId, Instant]:
-        return replaced_groups(self._timeline, self._client.read_commit)
+        return replaced_groups(self._timeline, self.client.read_commit)
 
     def _view_of(self, listed: Mapping[PartitionPath, Sequence[FileStatus]]) -> FileSystemView:
-        written = written_files(self._timeline, self._client.read_commit)
+        written = written_files(self._timeline, self.client.read_commit)
         return FileSystemView(self._index, self._timeline, self._replaced, written, listed)
 
     @cached_property
     def pruner(self) -> PartitionPruner:
         """What partition paths say about the rows."""
-        return PartitionPruner(self._client.config, self.schema)
+        return PartitionPruner(self.client.config, self.schema)
 
     def plan(
         self,
@@ -134,12 +128,12 @@ class SnapshotQuery:
         """
         if as_of is None and row_filter is None and within is None:
             return self._known.plan(lambda: self._plan_of(self.file_slices(), None))
-        until = None if as_of is None else snapshot_time(self._client, self._timeline, as_of)
+        until = None if as_of is None else snapshot_time(self.client, self._timeline, as_of)
         return self._plan_of(self.file_slices(as_of, row_filter, within), until)
 
     def _plan_of(self, slices: Sequence[FileSlice], until: InstantTime | None) -> ReadPlan:
         files = tuple(self.planned_slices(slices, until))
-        has_logs = self._client.config.table_type is TableType.MERGE_ON_READ
+        has_logs = self.client.config.table_type is TableType.MERGE_ON_READ
         counted = CountedInstants.of(self._timeline) if has_logs else NONE_COUNTED
         return ReadPlan(files, self.schema, counted=counted)
 
@@ -159,14 +153,14 @@ class SnapshotQuery:
         for found in slices:
             own = replace(found, log_files=()) if self._base_files_only else found
             if own.files:
-                files.append(planned_slice(self._client, own, values[own.partition_path], until))
+                files.append(planned_slice(self.client, own, values[own.partition_path], until))
         return files
 
     def state(self, as_of: str | None, wanted: Filter | None) -> InstantTime | None:
         """The state at a query time; ``None`` for the latest."""
         if as_of is None:
             return None
-        time = snapshot_time(self._client, self._timeline, as_of)
+        time = snapshot_time(self.client, self._timeline, as_of)
         self._require_not_cleaned(time, wanted)
         return time
 
@@ -199,7 +193,7 @@ class SnapshotQuery:
         if within is None:
             return self._slices(time, row_filter, None)
         known = self._index.list_partitions()
-        partitions = require_named(within, known, self._client.base_path)
+        partitions = require_named(within, known, self.client.base_path)
         slices = self._slices(time, row_filter, partitions)
         return tuple(one for one in slices if one.files and within.names(one.files[0].path))
 
@@ -212,7 +206,7 @@ class SnapshotQuery:
         """Return the rows at once; see :meth:`to_arrow`."""
         wanted = to_filter(row_filter, self.schema)
         plan = self.plan(as_of, wanted)
-        return file_scan(self._client, plan, columns, wanted).table(plan.files)
+        return file_scan(self.client, plan, columns, wanted).table(plan.files)
 
     def to_arrow(
         self,
@@ -223,7 +217,7 @@ class SnapshotQuery:
     ) -> pa.RecordBatchReader:
         """Return the rows; see :meth:`plan` and :func:`hudi_core.read.scan.scan`."""
         wanted = to_filter(row_filter, self.schema)
-        return scan(self._client, self.plan(as_of, wanted), columns, wanted, batch_rows)
+        return scan(self.client, self.plan(as_of, wanted), columns, wanted, batch_rows)
 
     def count(self, row_filter: RowFilter | Filter | None = None, as_of: str | None = None) -> int:
         """Return the number of rows; see :meth:`plan`.
@@ -236,10 +230,10 @@ class SnapshotQuery:
         counted: int = 0
         if wanted is None:
             files = ((file.instant, file.path) for file in plan.files if not file.logs)
-            counted = sum(row_counts(self._client, self._timeline, files).values())
+            counted = sum(row_counts(self.client, self._timeline, files).values())
             plan = replace(plan, files=tuple(file for file in plan.files if file.logs))
         needed = sorted(wanted.columns) if wanted else []
-        rows = scan(self._client, plan, (needed or plan.schema.names[-1:])[:1], wanted)
+        rows = scan(self.client, plan, (needed or plan.schema.names[-1:])[:1], wanted)
         for batch in rows:
             counted += batch.num_rows
         return counted
@@ -265,7 +259,7 @@ class SnapshotQuery:
         wanted = to_filter(row_filter, self.schema)
         plan = self.plan(as_of, wanted)
         scanned = file_scan(
-            self._client, plan, columns, wanted, min(max(1, rows), _FIRST_BATCH_ROWS)
+            self.client, plan, columns, wanted, min(max(1, rows), _FIRST_BATCH_ROWS)
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -291,7 +285,7 @@ class SnapshotQuery:
         """
         require_no_change_column(self.schema)
         old, new = self.plan(before), self.plan(after)
-        reader = StateDiff.of(file_scan(self._client, new, columns), self._client.config)
+        reader = StateDiff.of(file_scan(self.client, new, columns), self.client.config)
         return reader.table(old.files, new.files)
 
     def _require_not_cleaned(self, time: InstantTime, wanted: Filter | None) -> None:
@@ -299,7 +293,7 @@ class SnapshotQuery:
             return partitions if wanted is None else self.pruner.keep(partitions, wanted)
 
         require_not_cleaned(
-            self._client,
+            self.client,
             self._timeline,
             time,
             keep=keep,
@@ -314,10 +308,10 @@ class SnapshotQuery:
 
         The metadata table has the record index, whatever the format that lists the files.
         """
-        if RECORD_INDEX not in StoredPartitions.of(self._client.config).complete:
+        if RECORD_INDEX not in StoredPartitions.of(self.client.config).complete:
             return None
-        schema = self._client.schema_at(self._timeline)
-        keys = KeyFilter(self._client.config, schema).keys(predicate)
+        schema = self.client.schema_at(self._timeline)
+        keys = KeyFilter(self.client.config, schema).keys(predicate)
         index = self._indexes
         if keys is None or index is None:
             return None
@@ -328,7 +322,7 @@ class SnapshotQuery:
         """What asks the metadata table, whatever lists the files; ``None`` without it."""
         index = self._index
         if not isinstance(index, MetadataLister) and isinstance(self._timeline, Timeline):
-            index = table_lister(self._client.seeing(self._timeline))
+            index = table_lister(self.client.seeing(self._timeline))
         return index if isinstance(index, MetadataLister) else None
 
     def _located(
@@ -347,7 +341,7 @@ class SnapshotQuery:
         slices = [one for one in self.view.latest_slices(paths) if one.group in named]
         if len(named) != len(slices):
             return None
-        known = self.pruner.identity | self._client.config.former_names
+        known = self.pruner.identity | self.client.config.former_names
         bases = [one.base_file.status for one in slices if one.base_file and not one.log_files]
         mask = prune_named(self._index, bases, wanted, self.schema, known)
         may_match = {file.path for file in compress(bases, mask)}
@@ -366,7 +360,7 @@ class SnapshotQuery:
         index = self._index
         if isinstance(index, MetadataLister):
             require_none_lost(
-                self._client,
+                self.client,
                 self._timeline,
                 lambda one: (
                     (time is None or one.requested_time <= time)
@@ -395,7 +389,7 @@ class SnapshotQuery:
             if found is not None:
                 return found
         # of columns known from paths, ranges say no more
-        known = self.pruner.identity | self._client.config.former_names
+        known = self.pruner.identity | self.client.config.former_names
         kinds = ranged_columns(predicate, self.schema, known)
         if not kinds:
             return self.view.latest_slices(partitions, time)

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.plan import PlannedSlice
-from hudi_core.read.virtual_keys import hides_keys, warn_of_ignored_keys
+from hudi_core.read.scan import hides_keys, warn_of_ignored_keys
 from hudi_core.schema.alignment import stored_fields
 from hudi_core.schema.avro_types import record_from_avro
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY

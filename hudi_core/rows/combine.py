@@ -11,7 +11,7 @@ arrival wins.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,14 +22,46 @@ IntArray = np.ndarray[Any, np.dtype[np.int32]]
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
+_DENSE: Final = 8
+"""Up to so many places for each position, marking them is faster than sorting."""
+
+
 def distinct(positions: Positions) -> Positions:
     """Return positions in ascending order, each once."""
-    ordered = np.sort(positions)
-    # faster than np.unique, which hashes what it sorts afterwards
-    first = np.ones(len(ordered), dtype=bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    found: Positions = ordered[first]
-    return found
+    size = _size(positions)
+    if size <= _DENSE * len(positions):
+        held = np.zeros(size, dtype=bool)
+        held[positions] = True
+        return np.flatnonzero(held)
+    return np.unique(positions)
+
+
+def ranked(positions: Positions) -> tuple[Positions, Positions]:
+    """Return positions in ascending order, each once, and the place of each among them."""
+    ordered = distinct(positions)
+    size = _size(positions)
+    if size > _DENSE * len(positions):
+        return ordered, np.searchsorted(ordered, positions)
+    places = np.empty(size, dtype=np.int64)
+    places[ordered] = np.arange(len(ordered))
+    return ordered, places[positions]
+
+
+def ascending(numbers: Positions, chosen: Positions) -> Positions:
+    """Return ``chosen`` in the order of their ``numbers``, those of one number as they are."""
+    wanted = numbers[chosen]
+    size = _size(wanted)
+    if size <= _DENSE * len(wanted):
+        found = np.full(size, -1, dtype=np.int64)
+        found[wanted] = chosen
+        found = found[found >= 0]
+        if len(found) == len(chosen):  # no number is there twice
+            return found
+    return chosen[np.argsort(wanted, kind="stable")]
+
+
+def _size(positions: Positions) -> int:
+    return int(positions.max(initial=-1)) + 1
 
 
 def winners(keys: pa.ChunkedArray, ordering: Sequence[pa.ChunkedArray]) -> Positions | None:

@@ -42,6 +42,10 @@ class Attempts(Protocol):
         """
         ...
 
+    def flush(self, file: str) -> None:
+        """Have a complete local file flushed, which the commit waits for."""
+        ...
+
 
 @dataclass(frozen=True)
 class WriteContext:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.merge_rules import MergeRules
-from hudi_core.rows.combine import Positions, existing_is_newer
+from hudi_core.rows.combine import Positions, ascending, existing_is_newer
 from hudi_core.rows.deciding import Mask, deleted, order_values
 from hudi_core.rows.filling import lacks_values
 from hudi_core.rows.staging import true_mask
@@ -92,8 +92,7 @@ def merge(
     keep = np.ones(stored.num_rows, dtype=bool)
     keep[positions[written | (deleting & ~late)]] = False
     keep[located.gone] = False
-    chosen = np.flatnonzero(written)
-    chosen = chosen[np.argsort(incoming[chosen], kind="stable")]
+    chosen = ascending(incoming, np.flatnonzero(written))
     removed = np.flatnonzero(~keep)
     return Merged(
         kept=_kept(stored, keep, removed),

@@ -25,11 +25,10 @@ from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.files import PartitionPath
 from hudi_core.rows.context import WriteContext
 from hudi_core.schema.absence import ABSENT, narrowed
-from hudi_core.schema.casting import only_fields
+from hudi_core.schema.casting import only_fields, without_nanoseconds
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.schema.truncation import without_nanoseconds
 from hudi_core.storage.data_files import data_filesystem
-from hudi_core.storage.shared import require_shared
+from hudi_core.storage.location import require_shared
 from hudi_core.storage.temp_folders import STAGE, temp_folder
 
 # --- files of stages -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from hudi_core.schema.arrow_types import field_id
 from hudi_core.schema.avro_types import has_ids
 from hudi_core.schema.evolution import SchemaChange, altered_schema
 from hudi_core.services.after_commit import InlineServices
-from hudi_core.services.design import as_arrow_schema
+from hudi_core.services.create import as_arrow_schema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.begin import begin
 from hudi_core.txn.schema_step import SchemaStep, require_supported

@@ -34,8 +34,8 @@ from hudi_core.model.instant import Action
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
-from hudi_core.plugin.joint import JointCommit
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.plugin.several import JointCommit
 from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
 from hudi_core.services.placement import claim_for_format

@@ -25,14 +25,14 @@ from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.log.records import RecordLocation
 from hudi_core.metadata.log.visible_instants import require_current
 from hudi_core.metadata.maintenance import indexing
-from hudi_core.metadata.maintenance.beside import (
+from hudi_core.metadata.maintenance.lifecycle import (
     CopyToStorage,
     Rebuilt,
     discard_beside,
+    ensure_metadata_table,
     put_in_place,
     rebuild_beside,
 )
-from hudi_core.metadata.maintenance.lifecycle import ensure_metadata_table
 from hudi_core.metadata.maintenance.services import run_services
 from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.partitions.registry import enabled_partitions

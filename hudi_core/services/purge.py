@@ -31,8 +31,8 @@ from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service, planned_for_service
+from hudi_core.view.committed_files import foreign_data_files
 from hudi_core.view.file_system import replaced_groups
-from hudi_core.view.orphans import foreign_data_files
 from hudi_core.view.storage_lister import StorageLister
 
 

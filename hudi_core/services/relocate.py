@@ -31,8 +31,7 @@ from hudi_core.errors import (
 )
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.lister import table_lister
-from hudi_core.metadata.maintenance.beside import CopyToStorage
-from hudi_core.metadata.maintenance.lifecycle import ensure_metadata_table
+from hudi_core.metadata.maintenance.lifecycle import CopyToStorage, ensure_metadata_table
 from hudi_core.metadata.table import (
     StoredPartitions,
     is_readable,

@@ -23,7 +23,7 @@ from hudi_core.keygen.foreign_keys import require_consent
 from hudi_core.model.files import BaseFile, FileSlice
 from hudi_core.plugin.capability import table_needs
 from hudi_core.services.clustering import Clustering, ClusteringService
-from hudi_core.services.mending.key_differences import compare_keys, holds_keys
+from hudi_core.services.mending.differences import compare_keys, holds_keys
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_service import locked_for_service

@@ -28,8 +28,8 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.services.archive import archive_passed_over
 from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.clock import require_same_zone
 from hudi_core.timeline.serde import decode_savepoint, encode
-from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn.clean import continue_pending
 from hudi_core.txn.ownership import require_own_claims, without_foreign_metadata
 from hudi_core.txn.publication import is_two_step, present_version, publish_with_retry

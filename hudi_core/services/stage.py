@@ -52,8 +52,8 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.carried_metadata import Done
 from hudi_core.txn.schema_step import last_write
 from hudi_core.write.client import WriteClient
+from hudi_core.write.ending import stored_result
 from hudi_core.write.previewing import preview
-from hudi_core.write.repetition import stored_result
 from hudi_core.write.validation import Validator
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ from hudi_core.errors import DataFileError
 from hudi_core.model.files import BasePath
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.disk import sync_file
+from hudi_core.storage.location import require_shared
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.shared import require_shared
 
 _log = logging.getLogger(__name__)
 

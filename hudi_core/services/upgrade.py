@@ -48,8 +48,11 @@ from hudi_core.errors import (
 )
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.index_definitions import in_version, put_definitions, read_definitions
-from hudi_core.metadata.maintenance.beside import announce_rebuild
-from hudi_core.metadata.maintenance.lifecycle import rebuild_metadata_table, require_rebuildable
+from hudi_core.metadata.maintenance.lifecycle import (
+    announce_rebuild,
+    rebuild_metadata_table,
+    require_rebuildable,
+)
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.instant import Instant, parse_file_name_v1
 from hudi_core.services.convert import require_recoverable
@@ -59,12 +62,11 @@ from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.active import LAYOUT_1
-from hudi_core.timeline.archive_log import archive_files
-from hudi_core.timeline.archive_rows import history_rows
+from hudi_core.timeline.archived import archive_files, history_rows
+from hudi_core.timeline.clock import require_same_zone
 from hudi_core.timeline.lsm_history import HistoryFileName, HistoryRow
 from hudi_core.timeline.relayout import CopyToLayout, MovedFile, moved_files
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn.recovery.recover import is_writing, recover, require_known_actions
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState

@@ -90,7 +90,7 @@ from hudi_core.model.commit import (
 from hudi_core.model.conflicts import TouchConflicts, outgoing_groups, touched_groups, written_files
 from hudi_core.model.extra_metadata import TAKES_IN_KEY, TakenIn
 from hudi_core.model.file_columns import FileColumns
-from hudi_core.model.file_index import FileIndex
+from hudi_core.model.file_index import FileIndex, NamedFile, StatedColumn
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
@@ -113,8 +113,10 @@ from hudi_core.model.format import (
     FormatCommit,
     Granularity,
     MetadataFactory,
+    NumberedFiles,
     Publication,
     PublishedInstants,
+    Registration,
     TimelineFactory,
     instant_keys,
 )
@@ -128,17 +130,16 @@ from hudi_core.model.instant_time import (
     to_datetime,
     to_epoch_millis,
 )
-from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import LockProvider, Storage, TimelineView
 from hudi_core.model.ranges import ValueRanges
-from hudi_core.model.registration import NumberedFiles, Registration
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
 from hudi_core.plugin.fenced import Lineage, fence, warn_of_foreign_commits
 from hudi_core.plugin.versions import former_name
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.storage.strategy import StorageStrategy
-from hudi_core.txn.locks import HeldLock, InProcessLock, Renewal
+from hudi_core.storage.strategies import StorageStrategy
+from hudi_core.txn.locks.in_process import HeldLock, InProcessLock
+from hudi_core.txn.locks.renewal import Renewal
 
 if TYPE_CHECKING:
     from hudi_core.config.extension_points import load_extension

@@ -5,6 +5,6 @@ So statements on our tables are done here; whatever is none of ours is Spark's, 
 """
 
 from hudi_core.statements.dispatch import sql
-from hudi_core.statements.session import sql_session
+from hudi_core.statements.running import sql_session
 
 __all__ = ["sql", "sql_session"]

@@ -12,8 +12,7 @@ from hudi_core.statements.creating import create, drop
 from hudi_core.statements.inserting import insert
 from hudi_core.statements.partitions import truncate
 from hudi_core.statements.querying import run_query
-from hudi_core.statements.running import Statement
-from hudi_core.statements.session import plain_session
+from hudi_core.statements.running import Statement, plain_session
 from hudi_core.statements.showing import call, create_index, drop_index, show
 from hudi_core.statements.words import Scanner
 from hudi_core.table import Options, Table

@@ -134,12 +134,6 @@ def items_of(text: str) -> list[str]:
     return Scanner(text).items()
 
 
-def first_word(text: str) -> str:
-    """The first word of a statement, in upper case."""
-    found = next(tokens_of(text), None)
-    return "" if found is None else found.word
-
-
 def properties_of(text: str) -> dict[str, str] | None:
     """Properties, as of ``TBLPROPERTIES``; ``None`` for what is no list of such."""
     found: dict[str, str] = {}

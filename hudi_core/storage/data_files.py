@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Self
+from typing import Any, Final, Self
 
+import obstore
 import pyarrow as pa
 import pyarrow.fs as pafs
+from obstore.exceptions import BaseError
 
 from hudi_core.config.storage_move import MovePhase
 from hudi_core.config.table import TableConfig
@@ -25,10 +27,10 @@ from hudi_core.errors import (
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.disk import has_link
-from hudi_core.storage.encrypted_output import EncryptedOutput
 from hudi_core.storage.federated import FederatedStorage
 from hudi_core.storage.layout import FederatedLayout, Place, PlainLayout, StorageLayout, layout_of
 from hudi_core.storage.location import StoreKind, parse_location
+from hudi_core.storage.object_store import open_store
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 
@@ -58,15 +60,24 @@ the transfer of so many bytes."""
 
 
 _KEPT_BYTES: Final = 256 << 20
+_LEFT_BY_KEYS: Final = 192 << 20
+"""Of these, bytes that record keys leave for files."""
 
 
 class FetchedFiles:
-    """Small data files of an object store, fetched for a later step."""
+    """What one step reads for a later one: small files of an object store, small columns of keys.
+
+    A copy in another process has none of it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._files: dict[str, bytes] = {}
+        self._keys: dict[str, pa.ChunkedArray] = {}
         self._left = _KEPT_BYTES
+
+    def __reduce__(self) -> tuple[type[FetchedFiles], tuple[()]]:
+        return FetchedFiles, ()
 
     def keep(self, path: str, data: bytes) -> None:
         """Keep a file, where there is room."""
@@ -81,6 +92,21 @@ class FetchedFiles:
             data = self._files.pop(path, None)
             self._left += len(data or b"")
             return data
+
+    def keep_keys(self, path: str, keys: pa.ChunkedArray) -> None:
+        """Keep the record keys of a small file, where there is room."""
+        with self._lock:
+            room = min(_WHOLE_BYTES, self._left - _LEFT_BY_KEYS)
+            if path not in self._keys and keys.nbytes <= room:
+                self._keys[path] = keys
+                self._left -= keys.nbytes
+
+    def take_keys(self, path: str) -> pa.ChunkedArray | None:
+        """Give the record keys of a file away; ``None`` where they are not kept."""
+        with self._lock:
+            keys = self._keys.pop(path, None)
+            self._left += 0 if keys is None else keys.nbytes
+            return keys
 
 
 def require_no_links(uri: str, paths: Iterable[str]) -> None:
@@ -311,3 +337,142 @@ def _open(kind: StoreKind, account: str | None, options: StorageOptions) -> pafs
         "A store in memory cannot hold data files",
         "Use memory:// for metadata in tests only.",
     )
+
+
+# --- encrypted output -----------------------------------------------------------------------------
+# Pyarrow's client of S3 cannot name one, obstore's can. So files are read by the one, which needs
+# no key for that, and written by the other.
+
+
+_COPIED_BYTES: Final = 8 << 20
+
+
+class EncryptedOutput(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
+    """File system handler of S3 that encrypts new files by options.
+
+    Picklable, as file systems of pyarrow are.
+    """
+
+    def __init__(self, plain: pafs.FileSystem, options: StorageOptions) -> None:
+        self._plain, self._options = plain, options
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EncryptedOutput):
+            return NotImplemented
+        return bool(self._plain == other._plain) and self._options == other._options
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._options)
+
+    def get_type_name(self) -> str:
+        """See :meth:`pyarrow.fs.FileSystemHandler.get_type_name`."""
+        return "s3+encrypted"
+
+    def normalize_path(self, path: str) -> str:
+        """See :meth:`pyarrow.fs.FileSystemHandler.normalize_path`."""
+        return str(self._plain.normalize_path(path))
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def get_file_info(self, paths: list[str]) -> Any:
+        """See :meth:`pyarrow.fs.FileSystemHandler.get_file_info`."""
+        return self._plain.get_file_info(paths)
+
+    def get_file_info_selector(self, selector: pafs.FileSelector) -> Any:
+        """See :meth:`pyarrow.fs.FileSystemHandler.get_file_info_selector`."""
+        return self._plain.get_file_info(selector)
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        """See :meth:`pyarrow.fs.FileSystemHandler.open_input_stream`."""
+        return self._plain.open_input_stream(path)
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """See :meth:`pyarrow.fs.FileSystemHandler.open_input_file`."""
+        return self._plain.open_input_file(path)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def open_output_stream(self, path: str, metadata: Any = None) -> pa.NativeFile:  # noqa: ARG002 - pyarrow's
+        """See :meth:`pyarrow.fs.FileSystemHandler.open_output_stream`."""
+        bucket, _, key = path.partition("/")
+        with _as_os_errors(path):
+            store = open_store(StoreKind.S3, bucket, None, self._options)
+            return pa.PythonFile(_Output(path, obstore.open_writer(store, key)), mode="w")
+
+    def copy_file(self, src: str, dest: str) -> None:
+        """See :meth:`pyarrow.fs.FileSystemHandler.copy_file`."""
+        with self.open_input_stream(src) as source, self.open_output_stream(dest) as target:
+            while data := source.read(_COPIED_BYTES):
+                target.write(data)
+
+    def delete_file(self, path: str) -> None:
+        """See :meth:`pyarrow.fs.FileSystemHandler.delete_file`.
+
+        Pyarrow's own puts an object for the folder, without the key.
+        """
+        bucket, _, key = path.partition("/")
+        with _as_os_errors(path):
+            obstore.delete(open_store(StoreKind.S3, bucket, None, self._options), key)
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        """Do nothing: S3 has no folders."""
+
+    def open_append_stream(self, path: str, metadata: Any = None) -> pa.NativeFile:
+        """Refuse it: S3 cannot append."""
+        raise NotImplementedError("append", path, metadata)
+
+    def move(self, src: str, dest: str) -> None:
+        """Refuse it: nothing is ever moved on S3."""
+        raise NotImplementedError("move", src, dest)
+
+    def delete_dir(self, path: str) -> None:
+        """Refuse it: folders are deleted by the storage of a table."""
+        raise NotImplementedError("delete_dir", path)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
+        """Refuse it: see :meth:`delete_dir`."""
+        raise NotImplementedError("delete_dir_contents", path, missing_dir_ok)
+
+    def delete_root_dir_contents(self) -> None:
+        """Refuse it: see :meth:`delete_dir`."""
+        raise NotImplementedError("delete_root_dir_contents")
+
+
+class _Output:
+    """A file of Python over obstore's writer.
+
+    One request, or several parts; nothing is there before it is closed.
+    """
+
+    def __init__(self, path: str, writer: Any) -> None:
+        self._path, self._writer = path, writer
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._writer.closed())
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        with _as_os_errors(self._path):
+            self._writer.write(view)
+        return len(view)
+
+    def flush(self) -> None:
+        """Do nothing: parts are sent as they are full."""
+
+    def close(self) -> None:
+        if not self.closed:
+            with _as_os_errors(self._path):
+                self._writer.close()
+
+
+@contextmanager
+def _as_os_errors(path: str) -> Iterator[None]:
+    """Errors of obstore as pyarrow's client has them."""
+    try:
+        yield
+    except BaseError as error:
+        raise OSError(f"{path}: {str(error).partition(chr(10))[0]}") from error

@@ -66,13 +66,13 @@ class FederatedStorage(FilesElsewhere):
     """
 
     def __init__(self, table: Storage, roots: Sequence[Storage], layout: FederatedLayout) -> None:
-        self._table, self._layout = table, layout
+        self.table_storage, self._layout = table, layout
         self._roots = dict(zip(layout.roots, roots, strict=True))
 
     @property
     def root(self) -> str:
         """Path or URI of the table's folder."""
-        return self._table.root
+        return self.table_storage.root
 
     # --- one file --------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class FederatedStorage(FilesElsewhere):
         self, prefix: str = "", recursive: bool = False, others: Paths | None = None
     ) -> Iterator[FileStatus]:
         """Yield the files of a folder, of all prefixes; see :class:`Storage`."""
-        for one in self._table.list(prefix, recursive, others):
+        for one in self.table_storage.list(prefix, recursive, others):
             if not file_group_of(one.path):
                 yield one
         if not _is_metadata(prefix):
@@ -104,7 +104,7 @@ class FederatedStorage(FilesElsewhere):
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
-        found = set(self._table.list_folders(prefix))
+        found = set(self.table_storage.list_folders(prefix))
         if not _is_metadata(prefix):
             for some in self._each(lambda one: one.folders(prefix), self.prefixes()):
                 found.update(some)
@@ -115,7 +115,7 @@ class FederatedStorage(FilesElsewhere):
 
         Of the table's own folder only what lies in the prefixes is deleted.
         """
-        deleted = self._table.delete_tree(prefix) if prefix else 0
+        deleted = self.table_storage.delete_tree(prefix) if prefix else 0
         if _is_metadata(prefix):
             return deleted
         counts = self._each(lambda one: one.storage.delete_tree(one.below(prefix)), self.prefixes())
@@ -139,9 +139,9 @@ class FederatedStorage(FilesElsewhere):
             for one in prefix.storage.list(prefix.below(""), recursive=True):
                 if prefix.logical(one.path) is None:
                     yield f"{prefix.root}/{one.path}"
-        for one in self._table.list("", recursive=True):
+        for one in self.table_storage.list("", recursive=True):
             if file_group_of(one.path):
-                yield f"{self._table.root}/{one.path}"
+                yield f"{self.table_storage.root}/{one.path}"
 
     @property
     def table(self) -> str:
@@ -152,11 +152,6 @@ class FederatedStorage(FilesElsewhere):
     def root_storages(self) -> tuple[Storage, ...]:
         """The storages of the storage paths."""
         return tuple(self._roots.values())
-
-    @property
-    def table_storage(self) -> Storage:
-        """The storage of the table's own folder."""
-        return self._table
 
     def _uppers(self, storage: Storage) -> Sequence[str]:
         strategy, level = self._layout.strategy, [""]
@@ -180,7 +175,7 @@ class FederatedStorage(FilesElsewhere):
         return self._of(place.root), place.path
 
     def _of(self, root: str) -> Storage:
-        return self._roots.get(root, self._table)
+        return self._roots.get(root, self.table_storage)
 
 
 def _is_metadata(path: str) -> bool:

@@ -18,8 +18,7 @@ from typing import Final, NamedTuple, Protocol
 from hudi_core.config.placement import Placement
 from hudi_core.model.files import LogFileName, join_path
 from hudi_core.storage.safe_path import require_safe_folder, require_safe_path
-from hudi_core.storage.strategies import storage_strategy
-from hudi_core.storage.strategy import StorageStrategy
+from hudi_core.storage.strategies import StorageStrategy, storage_strategy
 
 _TABLE_FOLDER: Final = ".hoodie"
 _FEW: Final = 4

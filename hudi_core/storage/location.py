@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
-from hudi_core.errors import StorageError, UnsafePathError
+from hudi_core.errors import ConfigError, StorageError, UnsafePathError
+from hudi_core.storage.properties_file import BACKUP_PATH, PROPERTIES_PATH
 from hudi_core.storage.safe_path import require_safe_folder
 
 
@@ -137,3 +139,28 @@ def _local(path: str) -> Location:
         raise UnsafePathError(path, "it is empty", "Name the table's folder.")
     absolute = os.path.abspath(os.path.expanduser(path))
     return Location(StoreKind.LOCAL, absolute, "", absolute)
+
+
+# --- tables on disks that not every machine of a cluster has --------------------------------------
+
+
+def require_shared(root: str) -> None:
+    """Refuse work on a table that this machine does not have.
+
+    A task on another machine than the driver's would write to a disk of its own, where no reader
+    looks for its files. One or two looks at the disk, and none at object stores.
+    """
+    location = parse_location(root)
+    if not location.is_local:
+        return
+    # the folder alone may be what an earlier task has made here
+    paths = (PROPERTIES_PATH, BACKUP_PATH)
+    if not any(os.path.isfile(os.path.join(location.key, path)) for path in paths):
+        host = platform.node()
+        raise ConfigError(
+            f"The table at {root} is not there on {host}, where an executor runs",
+            "Put the table where all executors find it under one path: in an object store, or on a "
+            "file system that is mounted everywhere.",
+            path=root,
+            host=host,
+        )

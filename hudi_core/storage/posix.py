@@ -11,12 +11,13 @@ Where Java has written the file before, its checksum lies beside it: see
 from __future__ import annotations
 
 import contextlib
+import copy
 import errno
 import fcntl
 import os
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Self
 
 from hudi_core.errors import (
     AlreadyExistsError,
@@ -49,12 +50,28 @@ class PosixStorage(PosixReader):
         super().__init__(root)
         self._fsync = fsync
         self._disk = disk or Disk()
+        self._later: dict[str, None] | None = None
+
+    @contextlib.contextmanager
+    def flushed_together(self) -> Iterator[Self]:
+        """Flush what the block puts if absent at its end; see :mod:`hudi_core.storage.flushing`."""
+        later = copy.copy(self)
+        unflushed: dict[str, None] = {}
+        later._later = unflushed
+        yield later
+        if self._fsync:
+            with translated(self.root):
+                self._disk.sync_all(unflushed)
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create a file atomically; AlreadyExistsError when there is one."""
         full = self._for_change(path)
-        with translated(full), self._written(full, data) as temporary:
+        # of an empty file there is nothing to flush but its name
+        sync = bool(data) and self._later is None
+        with translated(full), self._written(full, data, sync=sync) as temporary:
             self._name(temporary, full)
+        if data and self._later is not None:
+            self._later[full] = None
 
     def put(self, path: str, data: bytes) -> None:
         """Create or replace a file atomically."""
@@ -164,14 +181,14 @@ class PosixStorage(PosixReader):
         return self._full(path)
 
     @contextlib.contextmanager
-    def _written(self, full: str, data: bytes) -> Iterator[str]:
+    def _written(self, full: str, data: bytes, *, sync: bool = True) -> Iterator[str]:
         """Write a temporary file beside ``full``; it is gone after the block."""
         folder = os.path.dirname(full)
         temporary = f"{folder}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
         try:
             for attempt in range(_ATTEMPTS):
                 try:
-                    self._disk.write_new(temporary, data, sync=self._fsync)
+                    self._disk.write_new(temporary, data, sync=sync and self._fsync)
                     break
                 except FileNotFoundError:
                     # the folder is not there yet, or was deleted since it was made
@@ -223,7 +240,8 @@ class PosixStorage(PosixReader):
         if os.path.lexists(checksum):
             with contextlib.suppress(FileNotFoundError):
                 self._disk.remove(checksum)
-            self._sync(os.path.dirname(full))
+            if self._fsync:
+                self._disk.sync_folder(os.path.dirname(full))
 
     def _forget_lost_checksum(self, full: str) -> None:
         """Delete an orphaned checksum file before its name is used again."""
@@ -231,7 +249,9 @@ class PosixStorage(PosixReader):
             self._forget_checksum(full)
 
     def _sync(self, folder: str) -> None:
-        if self._fsync:
+        if self._later is not None:
+            self._later[folder] = None
+        elif self._fsync:
             self._disk.sync_folder(folder)
 
     @contextlib.contextmanager

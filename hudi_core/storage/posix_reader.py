@@ -87,6 +87,9 @@ class PosixReader:
         folder = require_safe_folder(folder)
         with translated(full := self._full(folder)):
             entries = self._scanned(folder, full)
+            plain = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+            if len(plain) == len(entries):
+                return sorted(plain)
             for entry in entries:
                 if entry.is_symlink():
                     self._below_root(join_path(folder, entry.name))
@@ -145,7 +148,8 @@ class PosixReader:
             strays: list[str] = []
             with translated(self._full(current)):
                 for path, entry in self._entries(current):
-                    if self._is_folder(path, entry):
+                    is_plain = entry.is_file(follow_symlinks=False)
+                    if not is_plain and self._is_folder(path, entry):
                         strays.append(path)
                         if not entry.is_symlink():
                             below.append(path)
@@ -155,7 +159,7 @@ class PosixReader:
                     except FileNotFoundError:  # deleted since, if it is no link
                         strays += [path] * entry.is_symlink()
                         continue
-                    if stat.S_ISREG(status.st_mode):
+                    if is_plain or stat.S_ISREG(status.st_mode):
                         found.append(_file_status(path, status))
                     else:
                         strays.append(path)
@@ -167,8 +171,7 @@ class PosixReader:
 
     def _entries(self, folder: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
         start = f"{folder}/" if folder else ""
-        named = sorted([(entry.name, entry) for entry in self._scanned(folder)])
-        return [(start + name, entry) for name, entry in named]
+        return sorted([(start + entry.name, entry) for entry in self._scanned(folder)])
 
     def _scanned(self, folder: str, full: str = "") -> Sequence[os.DirEntry[str]]:
         full = self._below_root(folder, full)

@@ -13,7 +13,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from hudi_core.errors import StorageError
+from hudi_core.errors import (
+    AlreadyExistsError,
+    PreconditionFailedError,
+    StorageError,
+    UnsafeStoreError,
+)
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Storage
 
@@ -49,3 +54,61 @@ def sweep(storage: Storage, found: Iterable[FileStatus]) -> None:
         for one in found:
             if _NAME.fullmatch(one.name) and now_ms - one.modified_ms > _OLD_MS:
                 storage.delete(one.path)
+
+
+# --- the time on a store's own clock, which dates its files ---------------------------------------
+
+
+def store_now_ms(storage: Storage) -> int:
+    """Return the store's own time in milliseconds since the epoch.
+
+    A file is written and deleted again: stores show their time in no other way.
+
+    ``StorageError`` also where something else deletes files in the store.
+    """
+    with probe(storage, "clock") as path:
+        status = storage.head(path)
+        if status is None:
+            raise StorageError(
+                f"{storage.root}/{path} vanished after it was written",
+                "Check that no other program deletes files in the table's folder.",
+                path=f"{storage.root}/{path}",
+            )
+    return status.modified_ms
+
+
+# --- whether a store honours conditional puts -----------------------------------------------------
+
+
+_proven: Final[set[str]] = set()
+
+
+def require_conditional_puts(storage: Storage) -> None:
+    """Refuse a store that lets two conditional puts both succeed.
+
+    The store is tried with a file of its own, once per table and process.
+    """
+    if storage.root in _proven:
+        return
+    with probe(storage, "probe", b"first") as path:
+        if not (_creates_once(storage, path) and _compares(storage, path)):
+            raise UnsafeStoreError(storage.root)
+    _proven.add(storage.root)
+
+
+def _creates_once(storage: Storage, path: str) -> bool:
+    try:
+        storage.put_if_absent(path, b"second")
+    except AlreadyExistsError:
+        return True
+    return False
+
+
+def _compares(storage: Storage, path: str) -> bool:
+    stale = storage.version(path)[1]
+    storage.put(path, b"changed meanwhile")
+    try:
+        storage.compare_and_set(path, b"too late", stale)
+    except PreconditionFailedError:
+        return True
+    return False

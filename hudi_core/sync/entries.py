@@ -2,27 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from hudi_core.config.kinds import TableType
 from hudi_core.config.read import ReadConfig
-from hudi_core.config.sync import GlueConfig, SyncConfig, TableStrategy
+from hudi_core.config.sync import Extractor, GlueConfig, SyncConfig, TableStrategy
 from hudi_core.config.table import TableConfig
-from hudi_core.errors import UnsupportedTableError
+from hudi_core.errors import PartitionValueError, UnsupportedTableError
 from hudi_core.metastore.catalog import MetastoreColumn, MetastoreTable
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.format import Registration
 from hudi_core.model.partition_transform import PartitionTransform
-from hudi_core.model.registration import Registration
 from hudi_core.read.connector.handles import PLACE_KEY
-from hudi_core.schema.arrow_types import DOC
+from hudi_core.schema.arrow_types import DOC, is_bytes, is_list, is_text
 from hudi_core.schema.table_schema import META_COLUMNS
-from hudi_core.sync.hive_types import hive_type
-from hudi_core.sync.partition_values import PartitionValues
-from hudi_core.sync.spark_properties import spark_properties
+from hudi_core.storage.partition_path import unescaped
 from hudi_core.table_handle import OpenTable
+
+# --- types of columns in Hive's words, as Hudi's sync tools write them ----------------------------
+
+
+_FLAT: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
+    (pt.is_boolean, "boolean"),
+    (pt.is_int64, "bigint"),
+    (pt.is_integer, "int"),
+    (pt.is_float64, "double"),
+    (pt.is_floating, "float"),
+    (pt.is_date, "date"),
+    (pt.is_time, "bigint"),  # Hive has no times of day: microseconds, as in the files
+    (is_text, "string"),
+    (is_bytes, "binary"),
+)
+_WIDER: Final = {
+    "int": ("bigint", "double"),
+    "float": ("double",),
+}
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+def hive_type(kind: pa.DataType, *, timestamps: bool) -> str:
+    """A column's type.
+
+    Without ``timestamps`` they are the numbers that are in the files.
+    """
+    if pt.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pt.is_timestamp(kind):
+        return "timestamp" if timestamps and kind.unit in ("us", "ms") else "bigint"
+    if pt.is_struct(kind):
+        fields = (f"{one.name}:{hive_type(one.type, timestamps=timestamps)}" for one in kind)
+        return f"struct<{','.join(fields)}>"
+    if pt.is_map(kind):
+        key = hive_type(kind.key_type, timestamps=timestamps)
+        return f"map<{key},{hive_type(kind.item_type, timestamps=timestamps)}>"
+    if is_list(kind):
+        return f"array<{hive_type(kind.value_type, timestamps=timestamps)}>"
+    return next(name for fits, name in _FLAT if fits(kind))
+
+
+def may_become(before: str, after: str) -> bool:
+    """Whether readers of one type of a column may take another.
+
+    Nested types may change in any way that keeps them nested: a metastore does not look into them.
+    """
+    before, after = _plain(before), _plain(after)
+    if before == after or after in _WIDER.get(before, ()):
+        return True
+    old, new = _DECIMAL.fullmatch(before), _DECIMAL.fullmatch(after)
+    if old and new:
+        return int(old[2]) == int(new[2]) and int(old[1]) <= int(new[1])
+    outer = before.partition("<")[0]
+    return "<" in before and after.startswith(f"{outer}<")
+
+
+def same_type(one: str, other: str) -> bool:
+    """Whether two strings are one type: case and blanks do not count."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", "", text).lower()
+
+
+# --- entries --------------------------------------------------------------------------------------
+
 
 _HADOOP: Final = "org.apache.hudi.hadoop."
 _BASE_FILES: Final = f"{_HADOOP}HoodieParquetInputFormat"
@@ -244,3 +314,203 @@ def _partition_column(
 
 def _lower(column: MetastoreColumn) -> MetastoreColumn:
     return replace(column, name=column.name.lower())
+
+
+# --- properties by which Spark reads an entry as a source's table (RFC-15) ------------------------
+# Spark hands a source in Python the stored columns, and none of the options that a table was made
+# with; so the first column has them in its metadata, where :mod:`pyspark_hudi` looks. Hudi's own
+# source has no use for it.
+
+
+PREFIX: Final = "spark.sql.sources.schema"
+PROVIDER_KEY: Final = "spark.sql.sources.provider"
+NOTED_KEY: Final = "hudi.read"
+"""Metadata of a column under which the options of its table's reads are."""
+_PLAIN: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
+    (pt.is_boolean, "boolean"),
+    (pt.is_int64, "long"),
+    (pt.is_integer, "integer"),
+    (pt.is_float64, "double"),
+    (pt.is_floating, "float"),
+    (pt.is_date, "date"),
+    (pt.is_time, "long"),  # microseconds, as in the files
+    (is_text, "string"),
+    (is_bytes, "binary"),
+)
+
+
+def spark_properties(
+    schema: pa.Schema,
+    partition_columns: Sequence[str],
+    read_options: Mapping[str, str],
+    *,
+    length: int,
+    version: str | None,
+) -> dict[str, str]:
+    """The properties of an entry.
+
+    ``schema`` is in the order of the files; Spark has partition columns last, and one that is
+    missing is a string. ``length`` is in characters of one property; ``version`` is Spark's,
+    ``None`` to name none.
+    """
+    known = {field.name: field for field in schema}
+    keys = [known.get(name, pa.field(name, pa.string())) for name in partition_columns]
+    fields = [field for field in schema if field.name not in set(partition_columns)] + keys
+    columns = [_column(field) for field in fields]
+    columns[0]["metadata"][NOTED_KEY] = dict(read_options)
+    text = json.dumps({"type": "struct", "fields": columns}, separators=(",", ":"))
+    parts = [text[begin : begin + length] for begin in range(0, len(text), length)]
+    found = {PROVIDER_KEY: "hudi", f"{PREFIX}.numParts": str(len(parts))}
+    found |= {f"{PREFIX}.part.{number}": part for number, part in enumerate(parts)}
+    if partition_columns:
+        found[f"{PREFIX}.numPartCols"] = str(len(partition_columns))
+        found |= {f"{PREFIX}.partCol.{n}": name for n, name in enumerate(partition_columns)}
+    if version is not None:
+        found["spark.sql.create.version"] = version
+    return found
+
+
+def _column(field: pa.Field) -> dict[str, Any]:
+    doc = (field.metadata or {}).get(DOC)
+    return {
+        "name": field.name,
+        "type": _type(field.type),
+        "nullable": field.nullable,
+        "metadata": {} if not doc else {"comment": doc.decode()},
+    }
+
+
+def _type(kind: pa.DataType) -> Any:
+    if pt.is_struct(kind):
+        return {"type": "struct", "fields": [_column(one) for one in kind]}
+    if pt.is_map(kind):
+        return {
+            "type": "map",
+            "keyType": _type(kind.key_type),
+            "valueType": _type(kind.item_type),
+            "valueContainsNull": kind.item_field.nullable,
+        }
+    if is_list(kind):
+        element = kind.value_field
+        return {
+            "type": "array",
+            "elementType": _type(element.type),
+            "containsNull": element.nullable,
+        }
+    return _flat(kind)
+
+
+def _flat(kind: pa.DataType) -> str:
+    if pt.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pt.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    return next(name for fits, name in _PLAIN if fits(kind))
+
+
+# --- values of partition columns by paths, as Hudi's extractors have them -------------------------
+
+
+_DAY: Final = re.compile(
+    r"(?:[^/=]+=)?(\d{4})/(?:[^/=]+=)?(\d{1,2})/(?:[^/=]+=)?(\d{1,2})(?:/(?:[^/=]+=)?(\d{1,2}))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionValues:
+    """Derives values of partitions from their paths.
+
+    ``decodes``: ``%XX`` are characters that were escaped.
+    """
+
+    fields: tuple[str, ...]
+    extractor: Extractor
+    decodes: bool
+
+    @classmethod
+    def of(cls, table: TableConfig, config: SyncConfig) -> PartitionValues:
+        """Those of a table, by options or by its key generator."""
+        given = config.partition_fields
+        fields = table.partition_fields if given is None else given
+        decodes = config.decode_partition
+        return cls(
+            fields,
+            config.extractor or _usual(table, fields),
+            table.url_encode if decodes is None else decodes,
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The partition columns of the entry; none without partitions."""
+        return () if self.extractor is Extractor.NONE else self.fields
+
+    def by_values(self, paths: Iterable[PartitionPath]) -> dict[tuple[str, ...], str]:
+        """Paths of partitions by their values."""
+        found: dict[tuple[str, ...], str] = {}
+        for path in sorted(paths):
+            values = self.of_path(path)
+            other = found.setdefault(values, path)
+            if other != path:
+                raise PartitionValueError(
+                    f"The partitions {other!r} and {path!r} have the same values "
+                    f"{', '.join(values)}, by {self.extractor}",
+                    f"Give another {SyncConfig.extractor.key}.",
+                    path=path,
+                )
+        return found
+
+    def of_path(self, path: PartitionPath) -> tuple[str, ...]:
+        """The values of a partition."""
+        found = _EXTRACTORS[self.extractor](path)
+        if found is None or len(found) != len(self.fields):
+            raise PartitionValueError(
+                f"{self.extractor} makes no values of the partition columns "
+                f"{', '.join(self.fields)} of the path {path!r}",
+                f"Give another {SyncConfig.extractor.key}, or the columns that the paths have in "
+                f"{SyncConfig.partition_fields.key}.",
+                path=path,
+            )
+        return tuple(map(unescaped, found)) if self.decodes else tuple(found)
+
+
+def _usual(table: TableConfig, fields: Sequence[str]) -> Extractor:
+    if not fields:
+        return Extractor.NONE
+    if len(fields) == 1:
+        # a value with slashes is one value still
+        return Extractor.HIVE_STYLE if table.hive_style else Extractor.WHOLE_PATH
+    return Extractor.BY_FOLDER
+
+
+def _value(folder: str) -> str:
+    name, equals, value = folder.partition("=")
+    return value if equals else name
+
+
+def _hive_style(path: str) -> Sequence[str] | None:
+    name, equals, value = path.partition("=")
+    return [value] if name and equals else None
+
+
+def _day(path: str) -> Sequence[str] | None:
+    found = _DAY.fullmatch(path)
+    return None if found is None or found[4] else ["-".join((found[1], *_two(found, 2, 3)))]
+
+
+def _hour(path: str) -> Sequence[str] | None:
+    found = _DAY.fullmatch(path)
+    return None if found is None or not found[4] else ["-".join((found[1], *_two(found, 2, 3, 4)))]
+
+
+def _two(found: re.Match[str], *groups: int) -> list[str]:
+    return [found[group].zfill(2) for group in groups]
+
+
+_EXTRACTORS: Final[Mapping[Extractor, Callable[[str], Sequence[str] | None]]] = {
+    Extractor.BY_FOLDER: lambda path: [_value(folder) for folder in path.split("/")],
+    Extractor.WHOLE_PATH: lambda path: [path],
+    Extractor.HIVE_STYLE: _hive_style,
+    Extractor.DAY: _day,
+    Extractor.HOUR: _hour,
+    Extractor.NONE: lambda _: [],
+}

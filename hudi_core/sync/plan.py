@@ -9,10 +9,8 @@ from typing import Final
 from hudi_core.config.sync import SyncConfig
 from hudi_core.errors import MetastoreEntryError, SchemaError
 from hudi_core.metastore.catalog import MetastoreColumn, MetastorePartition, MetastoreTable
-from hudi_core.model.registration import NumberedFiles
-from hudi_core.sync.entries import SyncedTable
-from hudi_core.sync.hive_types import may_become, same_type
-from hudi_core.sync.spark_properties import PREFIX, PROVIDER_KEY
+from hudi_core.model.format import NumberedFiles
+from hudi_core.sync.entries import PREFIX, PROVIDER_KEY, SyncedTable, may_become, same_type
 
 RECREATE: Final = (
     f"Set {SyncConfig.recreates.key}=true for one sync: the entry is dropped and made again, and "

@@ -35,8 +35,7 @@ from hudi_core.read.changes.window import Windows
 from hudi_core.read.plan import read_schema
 from hudi_core.services.mending.differences import Source, TableValidation
 from hudi_core.storage.location import parse_location
-from hudi_core.sync.entries import SyncedTable, entries_of, require_registrable
-from hudi_core.sync.partition_values import PartitionValues
+from hudi_core.sync.entries import PartitionValues, SyncedTable, entries_of, require_registrable
 from hudi_core.sync.plan import RECREATE, PartitionPlan, plan_entry, plan_partitions
 from hudi_core.sync.result import EntryChange, SyncedEntry, SyncResult
 from hudi_core.table_handle import OpenTable

@@ -14,8 +14,8 @@ from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import chosen_engine, engine_for
 from hudi_core.errors import InvalidOptionError
-from hudi_core.metadata.partitions.asked import asked_partition
 from hudi_core.metadata.partitions.names import full_name
+from hudi_core.metadata.partitions.registry import asked_partition
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.result import CommitResult

@@ -35,8 +35,7 @@ from hudi_core.services.archive import ArchiveResult
 from hudi_core.services.clean import CleanResult
 from hudi_core.services.clustering import Clustering
 from hudi_core.services.convert import Conversion
-from hudi_core.services.create import create_table
-from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
+from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, named_options
 from hudi_core.services.drop import DropResult, drop_table, plan_drop
 from hudi_core.services.history import History, table_history
 from hudi_core.services.mending.differences import TableValidation

@@ -7,6 +7,7 @@ loses.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from hudi_core.errors import (
     PathNotFoundError,
     TimelineError,
 )
-from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import (
     Action,
@@ -34,6 +35,7 @@ from hudi_core.model.instant import (
 )
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.flushing import flushed_together
 from hudi_core.timeline.serde import decode_commit, decode_replace_commit, decode_rollback
 from hudi_core.timeline.serde.records import MAX_INSTANT_BYTES
 from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
@@ -59,9 +61,8 @@ class TimelineListing:
 
     ``files`` has one instant per file: up to three states of the same one. ``unknown`` are names
     that look like instants of a later release. ``late`` are those of ``files`` that complete a
-    write which had been rolled back (:mod:`hudi_core.timeline.active`). ``surplus`` are
-    completions of an action that was complete already: not in ``files``, unknown names, and removed
-    by a writer.
+    write which had been rolled back (:func:`late_writes`). ``surplus`` are completions of an action
+    that was complete already: not in ``files``, unknown names, and removed by a writer.
     """
 
     files: tuple[Instant, ...]
@@ -203,9 +204,9 @@ class ActiveTimeline:
     def read_notes(self, instant: Instant) -> CommitMetadata:
         """Operation and extra metadata of a completed write, read once.
 
-        The files of the write are left out.
+        Its files are left out, but for one statistic of their bytes and rows together.
 
-        Several steps of each write look at what the last one keeps.
+        Several steps of each write look at what the last ones keep.
         """
         if instant not in self._notes:
             self.note(instant, self.read_commit(instant))
@@ -215,8 +216,12 @@ class ActiveTimeline:
         """Keep what :meth:`read_notes` returns of a write, from its metadata."""
         while len(self._notes) >= _MOST_NOTES:
             del self._notes[next(iter(self._notes))]
+        written = sum(stat.total_write_bytes or 0 for stat in metadata.stats)
+        rows = sum(stat.num_writes or 0 for stat in metadata.stats)
         self._notes[instant] = CommitMetadata(
-            extra_metadata=metadata.extra_metadata, operation_type=metadata.operation_type
+            partition_to_write_stats={"": (WriteStat(total_write_bytes=written, num_writes=rows),)},
+            extra_metadata=metadata.extra_metadata,
+            operation_type=metadata.operation_type,
         )
 
     def _rolled_back_by(self, rollback: Instant) -> Collection[str]:
@@ -239,6 +244,19 @@ class ActiveTimeline:
     def to_inflight(self, instant: Instant, body: bytes = b"") -> Instant:
         """Put the inflight file of ``instant``; the requested file stays."""
         return self._put(instant.to(State.INFLIGHT), body)
+
+    def begin(self, instant: Instant, plan: bytes = b"", body: bytes = b"") -> Instant:
+        """Put an instant's requested file, and its inflight file.
+
+        They are flushed together, for nothing is written before both are there. A plan is flushed
+        before it has its name, as it is read wherever it is found.
+        """
+        if plan:
+            return self.to_inflight(self.create_requested(instant, plan), body)
+        with flushed_together(self.storage) as storage:
+            both = copy.copy(self)
+            both.storage = storage
+            return both.to_inflight(both.create_requested(instant), body)
 
     def complete(
         self,

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import groupby
+from typing import Any, Final
 
-from hudi_core.errors import InvalidInstantTimeError
+from hudi_core.avro.datum import decode_datum, parse_writer_schema
+from hudi_core.errors import CorruptMetadataError, InvalidInstantTimeError, TableServiceError
+from hudi_core.log_format.block import (
+    BlockType,
+    HeaderKey,
+    LogBlock,
+    decode_avro_content,
+    read_log_blocks,
+)
+from hudi_core.model.actions import (
+    CleanerPlan,
+    CleanMetadata,
+    IndexCommitMetadata,
+    RequestedReplaceMetadata,
+    RestoreMetadata,
+    RollbackMetadata,
+    SavepointMetadata,
+)
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.instant_time import InstantTime, just_before, parse_instant_time
+from hudi_core.model.instant_time import (
+    InstantTime,
+    just_before,
+    next_instant_time,
+    parse_instant_time,
+)
 from hudi_core.model.protocols import Storage
 from hudi_core.timeline.active import LAYOUT_1, LAYOUT_2
-from hudi_core.timeline.archive_log import read_archive_log
-from hudi_core.timeline.archive_rows import completed_body
 from hudi_core.timeline.lsm_history import HistoryRow, read_history, read_newest_history
+from hudi_core.timeline.serde import encode_archived
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -142,3 +166,150 @@ def _instant(time: object, action: object, state: State, completion: str | None)
         return Instant(parse_instant_time(time), Action(action), state, done)
     except InvalidInstantTimeError:
         return None
+
+
+# --- the archive of layout 1 as rows of a history -------------------------------------------------
+
+
+# --- log files of the archive ---------------------------------------------------------------------
+# Each record is one file of one instant that left the active timeline. Its schema (Hudi's
+# ``HoodieArchivedMetaEntry``) is in the header of its block.
+
+
+MAX_ARCHIVE_BYTES: Final = 1024 * 1024 * 1024
+"""Largest archive file that is read."""
+_NAME: Final = re.compile(r"\.commits_\.archive\.(?P<number>[0-9]+)(_.*)?")
+_MERGE_PLAN: Final = "mergeArchivePlan"
+"""What Hudi puts beside them while it merges small ones."""
+
+
+def read_archive_log(storage: Storage, folder: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of an archive's files, the oldest file first."""
+    for name in _names(storage, folder):
+        data = storage.read(name, MAX_ARCHIVE_BYTES)
+        path = f"{storage.root}/{name}"
+        for block in read_log_blocks(data, path):
+            if block.type == BlockType.AVRO:
+                yield from _records(block, path)
+
+
+def archive_files(storage: Storage, folder: str) -> list[str]:
+    """Paths of an archive's files, and of the plan to merge them."""
+    plans = (one.path for one in storage.list(folder) if one.name == _MERGE_PLAN)
+    return [*_names(storage, folder), *plans]
+
+
+def _names(storage: Storage, folder: str) -> list[str]:
+    """Paths of the archive files, by their numbers."""
+    found = [
+        (int(match["number"]), status.path)
+        for status in storage.list(folder)
+        if (match := _NAME.fullmatch(status.name))
+    ]
+    return [path for _, path in sorted(found)]
+
+
+def _records(block: LogBlock, path: str) -> Iterator[dict[str, Any]]:
+    text = block.header.get(HeaderKey.SCHEMA)
+    if text is None:
+        raise CorruptMetadataError(path, "an Avro block has no schema")
+    schema = parse_writer_schema(text, path).parsed
+    for datum in decode_avro_content(block.content, path):
+        yield decode_datum(datum, schema, path)
+
+
+# --- rows of a history ----------------------------------------------------------------------------
+
+
+Entry = Mapping[str, Any]
+"""One record of an archive of layout 1: one file of one instant."""
+
+_BODIES: Final[Mapping[Action, tuple[str, type]]] = {
+    Action.COMMIT: ("hoodieCommitMetadata", CommitMetadata),
+    Action.REPLACECOMMIT: ("hoodieReplaceCommitMetadata", ReplaceCommitMetadata),
+    Action.CLEAN: ("hoodieCleanMetadata", CleanMetadata),
+    Action.ROLLBACK: ("hoodieRollbackMetadata", RollbackMetadata),
+    Action.RESTORE: ("hoodieRestoreMetadata", RestoreMetadata),
+    Action.SAVEPOINT: ("hoodieSavePointMetadata", SavepointMetadata),
+    Action.INDEXING: ("hoodieIndexCommitMetadata", IndexCommitMetadata),
+}
+"""The field that holds the body of a completed file, and what that is."""
+_PLANS: Final[Mapping[Action, tuple[str, type]]] = {
+    Action.CLEAN: ("hoodieCleanerPlan", CleanerPlan),
+    Action.REPLACECOMMIT: ("hoodieRequestedReplaceMetadata", RequestedReplaceMetadata),
+}
+"""The same of a requested file with a plan."""
+
+
+def history_rows(
+    storage: Storage, folder: str, active: Container[tuple[str, str]]
+) -> Iterator[HistoryRow]:
+    """Yield a row of each completed instant, in the archive's order.
+
+    Instants in ``active`` (requested time and action) are left out: they are on the active timeline
+    still, as an archival did not come to its end.
+    """
+    path = f"{storage.root}/{folder}"
+    seen: set[tuple[str, str]] = set()
+    for key, entries in groupby(read_archive_log(storage, folder), _key):
+        if key in active or key in seen:
+            continue
+        row = _row(*key, tuple(entries), path)
+        if row is not None:
+            seen.add(key)
+            yield row
+
+
+def completed_body(entry: Entry, path: str) -> bytes | None:
+    """The body of a completed file; ``None`` for any other record."""
+    action = next((one for one in _BODIES if one == entry.get("actionType")), None)
+    if action is None or _state(entry) != State.COMPLETED:
+        return None
+    return _body(_BODIES[action], entry, path)
+
+
+def _key(entry: Entry) -> tuple[str, str]:
+    return str(entry.get("commitTime")), str(entry.get("actionType"))
+
+
+def _row(time: str, word: str, entries: Iterable[Entry], path: str) -> HistoryRow | None:
+    """The row of one instant; ``None`` for one that did not complete."""
+    states = {_state(entry): entry for entry in entries}
+    done = states.get(State.COMPLETED)
+    if done is None:
+        return None
+    action = next((one for one in _BODIES if one == word), None)
+    if action is None:
+        raise TableServiceError(
+            f"The archive {path} holds {time}.{word}, which this release cannot convert",
+            "Upgrade the table with Apache Hudi.",
+            path=path,
+        )
+    requested = states.get(State.REQUESTED, {})
+    return HistoryRow(
+        time,
+        _completion(parse_instant_time(time), done),
+        action.value,
+        _body(_BODIES.get(action), done, path),
+        _body(_PLANS.get(action), requested, path),
+    )
+
+
+def _state(entry: Entry) -> str:
+    # early releases archived completed instants only, and named no state
+    return str(entry.get("actionState") or State.COMPLETED).lower()
+
+
+def _completion(time: InstantTime, done: Entry) -> InstantTime:
+    """When an instant completed: as recorded, else right after its request."""
+    try:
+        return next_instant_time(time, parse_instant_time(str(done.get("stateTransitionTime"))))
+    except InvalidInstantTimeError:
+        return next_instant_time(time, time)
+
+
+def _body(field: tuple[str, type] | None, entry: Entry, path: str) -> bytes | None:
+    if field is None or entry.get(field[0]) is None:
+        return None
+    name, kind = field
+    return encode_archived(kind, entry[name], path)

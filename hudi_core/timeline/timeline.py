@@ -120,25 +120,6 @@ class Timeline:
         cut = self.where(lambda instant: instant.requested_time <= until)
         return replace(cut, until=until)
 
-    def completed_between(
-        self, begin: InstantTime | None = None, end: InstantTime | None = None
-    ) -> Timeline:
-        """Return instants completed after ``begin`` and up to ``end``.
-
-        Requested times replace completion times in tables of layout 1, which record none.
-        Nothing archived belongs to the result.
-        """
-
-        def keep(instant: Instant) -> bool:
-            time = instant.effective_completion_time
-            return (
-                instant.is_completed
-                and (begin is None or time > begin)
-                and (end is None or time <= end)
-            )
-
-        return replace(self.where(keep), active_start=None)
-
     # --- answers -------------------------------------------------------------------------------
 
     def completed_writes(self) -> tuple[Instant, ...]:

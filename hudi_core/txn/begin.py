@@ -86,8 +86,10 @@ def begin(
         heartbeat.start()
         try:
             if request.scheduled is None:
-                client.active.create_requested(requested, request.requested)  # step begin
-            inflight = client.active.to_inflight(requested, request.inflight)
+                # step begin
+                inflight = client.active.begin(requested, request.requested, request.inflight)
+            else:
+                inflight = client.active.to_inflight(requested, request.inflight)
         except AlreadyExistsError:
             heartbeat.stop()
             raise  # another writer's instant
@@ -108,7 +110,7 @@ def begin(
         if request.scheduled is not None:
             transaction.scheduled = request.requested
         transaction.known, transaction.tables = known, tables
-        if began.instants == state.timeline.instants:
+        if began.instants == state.timeline.instants and not config.metadata.validate:
             transaction.files = state.files  # of no other state by the format either
         begun.append(transaction)
     return transaction

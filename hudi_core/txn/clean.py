@@ -16,11 +16,11 @@ from hudi_core.actions.clean import (
     complete_clean,
     delete_cleaned,
     pending_cleans,
+    replaced_by_archived,
     request_clean,
     start_clean,
 )
 from hudi_core.actions.clean_of_files import savepointed_files
-from hudi_core.actions.cleaned import replaced_by_archived
 from hudi_core.actions.rollback import written_by
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import TableServiceError

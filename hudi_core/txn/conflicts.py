@@ -3,7 +3,7 @@
 What contradicts is for strategies to say. One looks at file groups, in every table: of two writes
 of one group one would be lost, whatever the format can detect. Another may be the user's or, where
 the user names none, the format's (RFC-93, "Conflict Resolution"). Beside them no two writes may add
-one record key: see :mod:`hudi_core.txn.conflicts`. And what a write has read must still be there:
+one record key: see :class:`AddedKeys`. And what a write has read must still be there:
 an operator may have rolled a write back after it, while this writer gave no sign of life.
 """
 

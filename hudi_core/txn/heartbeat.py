@@ -33,7 +33,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.disk import translated
 from hudi_core.storage.location import parse_location
-from hudi_core.storage.store_clock import store_now_ms
+from hudi_core.storage.probes import store_now_ms
 
 FOLDER: Final = ".hoodie/.heartbeat"
 SERVICE_SIGN: Final = ".service"

@@ -17,6 +17,7 @@ from hudi_core.errors import AlreadyExistsError, CorruptMetadataError, UnsafePat
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.flushing import Flushes
 from hudi_core.storage.safe_path import require_safe_path
 from hudi_core.storage.temp_folders import temp_folder
 from hudi_core.txn.heartbeat import Heartbeat, heartbeat_path
@@ -136,6 +137,7 @@ class LocalAttempts:
         self._heartbeat = heartbeat
         self._lock = threading.Lock()
         self._marked: dict[str, str] = {}
+        self._flushes = Flushes()
         self._is_sealed = False
 
     def mark(self, path: str, marker: str) -> None:
@@ -161,3 +163,11 @@ class LocalAttempts:
             if self._is_sealed:
                 return False
         return self._heartbeat.is_fresh or ask_store()
+
+    def flush(self, file: str) -> None:
+        """Have a complete local file flushed while others are written."""
+        self._flushes.add(file)
+
+    def wait_for_flushes(self) -> None:
+        """Wait until the files are on the disk."""
+        self._flushes.wait()

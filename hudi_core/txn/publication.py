@@ -33,7 +33,7 @@ from hudi_core.model.commit import (
 from hudi_core.model.extra_metadata import taken_in_by_format
 from hudi_core.model.format import PARENT_KEY, FormatCommit, Publication
 from hudi_core.model.instant import Instant
-from hudi_core.plugin.joint import join_versions
+from hudi_core.plugin.several import join_versions
 from hudi_core.table_handle import OpenTable
 
 _ATTEMPTS: Final = 3

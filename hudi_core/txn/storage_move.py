@@ -21,7 +21,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
 from hudi_core.model.client import HeldMetadata
 from hudi_core.plugin.host import FormatHost
-from hudi_core.plugin.joint import JointCommit
+from hudi_core.plugin.several import JointCommit
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.publication import is_two_step

@@ -20,14 +20,16 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import LockProvider, Storage
-from hudi_core.storage.conditional import require_conditional_puts
 from hudi_core.storage.location import parse_location
+from hudi_core.storage.probes import require_conditional_puts
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import heartbeat
 from hudi_core.txn.heartbeat import SERVICE_SIGN
-from hudi_core.txn.locks import BothLocks, HudiFileLock, LockPlace, lock_provider
-from hudi_core.txn.locks.waiting import Waiting, owner_of
+from hudi_core.txn.locks.lock_file import HudiFileLock
+from hudi_core.txn.locks.place import LockPlace
+from hudi_core.txn.locks.registry import lock_provider
+from hudi_core.txn.locks.waiting import BothLocks, Waiting, owner_of
 from hudi_core.txn.publication import is_two_step
 
 LOCK_FOLDER: Final = ".hoodie/.locks"

@@ -427,6 +427,8 @@ class Transaction:
 
     def _complete(self, metadata: CommitMetadata, state: TableState) -> Instant:
         active = state.client.active
+        if self.attempts is not None:
+            self.attempts.wait_for_flushes()
         completion = state.client.clock.next_time(state.timeline)
         body = encode(metadata)
         self._may_be_complete = True

@@ -186,7 +186,7 @@ class FileSystemView:
 
     def _chosen(self, group: FileGroupId, files: Sequence[BaseFile]) -> Sequence[BaseFile]:
         """Return one base file for each instant of a file group."""
-        if len(files) < 2:
+        if len({file.name.instant for file in files}) == len(files):
             return files
         versions: dict[InstantTime, list[BaseFile]] = {}
         for file in files:
@@ -219,8 +219,9 @@ class FileSystemView:
     def _slices(
         self, group: FileGroupId, bases: Sequence[BaseFile], logs: Sequence[LogFile]
     ) -> tuple[FileSlice, ...]:
-        if not logs and len(bases) == 1:
-            return (FileSlice(group, bases[0].instant, bases[0]),)
+        if not logs:
+            slices = [FileSlice(group, base.name.instant, base) for base in bases]
+            return tuple(sorted(slices, key=lambda one: one.base_instant, reverse=True))
         starts = sorted([base.name.instant for base in bases])
         attached: dict[InstantTime, list[LogFile]] = defaultdict(list)
         orphans: list[LogFile] = []
@@ -239,7 +240,7 @@ class FileSystemView:
         if orphans:
             first = min(log.name.instant for log in orphans)
             slices.append(FileSlice(group, first, None, _in_order(orphans)))
-        return tuple(sorted(slices, key=lambda found: found.base_instant, reverse=True))
+        return tuple(sorted(slices, key=lambda one: one.base_instant, reverse=True))
 
 
 def _newest(group: FileGroup, as_of: InstantTime | None) -> FileSlice | None:

@@ -49,13 +49,12 @@ from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import AfterCommit, Transaction, no_services
 from hudi_core.write.conditional.change_steps import ChangeSteps
 from hudi_core.write.conditional.changes import Changes, Resolved
-from hudi_core.write.ending import commit_metadata, undone_on_failure
+from hudi_core.write.ending import commit_metadata, repetition_of, stored_result, undone_on_failure
 from hudi_core.write.input_schema import unchanged
 from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.key_proof import proven_layout
 from hudi_core.write.planning import GroupsUnderClustering
 from hudi_core.write.preparing import Prepared, prepared_changes, prepared_rows
-from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.replacing import (
     PartitionLike,
     partition_paths_of,
@@ -172,7 +171,9 @@ class WriteClient:
             context = replace(context, instant=began_at, tracked=tracked)
             if self.engine.shares_memory:
                 transaction.attempts = LocalAttempts(transaction.heartbeat)
-                context = replace(context, attempts=transaction.attempts, fetched=FetchedFiles())
+                context = replace(context, attempts=transaction.attempts)
+            if self.engine.tasks_here:
+                context = replace(context, fetched=FetchedFiles())
             view = table.views().view(transaction.began, transaction.files)
             transaction.view = view
             layout.keep(self.lock)

@@ -13,8 +13,8 @@ from hudi_core.metadata.partition_types import BLOOM_FILTERS
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
+from hudi_core.storage.location import require_shared
 from hudi_core.storage.open import open_storage
-from hudi_core.storage.shared import require_shared
 from hudi_core.txn.markers import MarkerKind, Markers
 from hudi_core.write.nesting import can_nest, require_unnested_partition
 
@@ -91,6 +91,8 @@ def open_base_file(
         # this attempt was lost: the write went on, or was undone, without it
         context.files.over(storage, fsync=False).delete(path)
         raise _takes_no_more(context)
+    if attempts is not None and context.write.fsync and filesystem.type_name == "local":
+        attempts.flush(place)
 
 
 def bloom_for_index(context: WriteContext, written: BaseFileResult) -> bytes | None:
@@ -117,5 +119,6 @@ def _options(context: WriteContext) -> BaseFileOptions:
         page_bytes=write.page_bytes,
         dictionary=write.dictionary_enabled,
         bloom=bloom if write.bloom_enabled else None,
-        fsync=write.fsync,
+        # in this process, files are flushed while others are written
+        fsync=write.fsync and context.attempts is None,
     )

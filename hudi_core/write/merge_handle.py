@@ -30,7 +30,7 @@ from hudi_core.model.commit import WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, PartitionPath, WriteToken
 from hudi_core.model.operation import Operation
 from hudi_core.model.ranges import Mask
-from hudi_core.rows.combine import Positions, distinct, winners
+from hudi_core.rows.combine import Positions, ranked, winners
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import deciding_names, order_values
 from hudi_core.rows.filling import filled
@@ -72,13 +72,11 @@ class IncomingRows:
         schema = self.staged.arrow
         if columns is not None:
             schema = pa.schema([schema.field(name) for name in columns])
-        wanted = numbers
-        if len(numbers) > 1 and not bool(np.all(numbers[1:] > numbers[:-1])):
-            wanted = distinct(numbers)
+        if len(numbers) <= 1 or bool(np.all(numbers[1:] > numbers[:-1])):
+            return self.sources.take(self.context, self.parts, numbers, schema)
+        wanted, places = ranked(numbers)
         rows = self.sources.take(self.context, self.parts, wanted, schema)
-        if wanted is numbers:
-            return rows
-        return rows.take(pa.array(np.searchsorted(wanted, numbers)))
+        return rows.take(pa.array(places))
 
     def from_other_partition(self, numbers: Positions) -> Mask:
         """Return which of some rows were staged for another partition."""
@@ -172,8 +170,8 @@ def _with_kept(values: pa.Array, kept: pa.Array, below: Sequence[str]) -> pa.Arr
 
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
 _TELLING_ROWS: Final = 4096
-"""Rows of a file from which on its next version encodes columns as it did, as long as most rows
-stay; smaller ones are asked again which columns repeat themselves."""
+"""Rows that stay of a file from which on its next version encodes columns as it did, where few more
+are new; of smaller ones a sample says which columns repeat themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +242,7 @@ def write_group(
             origin = RowOrigin(group.partition_path, str(name), task.task)
             ready = with_meta_columns(whole, keys, context, origin)
         new_keys = ready.column(RECORD_KEY).slice(updates)
-        decides = merged.kept.num_rows >= max(_TELLING_ROWS, ready.num_rows)
+        decides = merged.kept.num_rows >= max(_TELLING_ROWS, ready.num_rows // 2)
         stay = [merged.kept.column(RECORD_KEY), ready.column(RECORD_KEY).slice(0, updates)]
         output.inherit(
             stored.keys,
@@ -283,13 +281,13 @@ def _merged(
         return Merged.nothing(stored)
     delete_all = item.operation.deletes
     rules = context.rules
-    numbers = distinct(located.incoming)
+    numbers, places = ranked(located.incoming)
     wanted = set() if delete_all else deciding_names(rules)
     names = arrived.staged.arrow.names
     # where nothing decides, one column still counts the rows
     columns = [name for name in names if name in wanted] or names[:1]
     deciding = arrived.take(numbers, columns)
-    met = replace(located, incoming=np.searchsorted(numbers, located.incoming))
+    met = replace(located, incoming=places)
     merged = merge(stored, deciding, met, rules, delete_all)
     return replace(merged, updates=numbers[merged.updates])
 

@@ -345,7 +345,7 @@ class WriteSteps:
         """Return bytes per row, from the newest writes' metadata."""
         client = self.transaction.table.client
         newest_first = reversed(self.transaction.began.completed_writes())
-        return average_record_size(map(client.read_commit, newest_first), self.config)
+        return average_record_size(map(client.active.read_notes, newest_first), self.config)
 
     def _write_groups(
         self,

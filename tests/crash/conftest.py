@@ -6,10 +6,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from multiprocessing.pool import Pool
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.crash.campaign import workers
 
 SCRIPT = Path(__file__).with_name("writer_nursery.py")
 
@@ -41,3 +44,10 @@ def nursery() -> Iterator[Nursery]:
         yield Nursery(process)
         assert process.stdin is not None
         process.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[Pool]:
+    """Give the process that runs cases of the rigs, on disk and on a store."""
+    with workers(1) as started:
+        yield started

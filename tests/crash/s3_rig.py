@@ -27,7 +27,8 @@ from hudi_core.spi import FormatCommit, MetaClientView
 from hudi_core.storage import object_store
 from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.storage.options import StorageOptions
-from hudi_core.txn.locks import StorageLock, registry
+from hudi_core.txn.locks import registry
+from hudi_core.txn.locks.storage import StorageLock
 from tests.crash.actions import ACTIONS, NewTable, next_write
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, check_rows, check_table
 from tests.crash.check_unfinished import check_new

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from multiprocessing.pool import Pool
 from typing import Any
 
@@ -18,7 +17,6 @@ from tests.crash.campaign import (
     sample,
     scenes,
     steps_by_name,
-    workers,
 )
 from tests.crash.counting_storage import Fault, pinned
 from tests.crash.late_requests import LANDS, LATE
@@ -30,12 +28,6 @@ from tests.samples import sampled, taken
 pytestmark = pytest.mark.impure  # a pool of processes runs the cases
 
 SAMPLE = 20
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    with workers(1) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from multiprocessing.pool import Pool
 
 import pytest
 
-from tests.crash.campaign import count_requests, run, sample, workers
+from tests.crash.campaign import count_requests, run, sample
 from tests.crash.counting_storage import pinned
 from tests.crash.s3_campaign import S3_STEPS_FILE, requests_by_name, s3_cases
 from tests.crash.s3_faults import S3Fault
@@ -23,12 +22,6 @@ SCENES = (
     S3Case("delta@s3", "upsert"),
 )
 SAMPLE = 3
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    with workers(1) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

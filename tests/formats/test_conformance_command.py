@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from hudi_conformance.formats import CHECKS
@@ -23,6 +23,7 @@ from hudi_core.spi import HOOKS, Capability, RecordingFormat
 from tests.documented_format import PAGE as GUIDE
 from tests.documented_format import blocks, module
 from tests.documented_format import install as install_documented
+from tests.forked_commands import ForkedCommands
 from tests.formats.once import KNOWN_SOURCES
 from tests.formats.test_conformance_kit import OPT_IN
 from tests.samples import IS_WHOLE
@@ -32,28 +33,34 @@ MAIN = "from hudi_core.cli import main; main()"
 PAGE = ROOT / "docs" / "conformance.md"
 
 
-def run(
-    folder: Path, *words: str, more: Mapping[str, str] | None = None
-) -> tuple[int, dict[str, Any], str]:
-    """Run a command in a folder; return the exit code, the document, and all that was printed.
+class Run(Protocol):
+    """Runs a command in a folder: the exit code, the document, and all that was printed.
 
     ``more`` are variables of its environment.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", MAIN, "conformance", *words, "--json"],
-        cwd=folder,
-        env={
+
+    def __call__(
+        self, folder: Path, *words: str, more: Mapping[str, str] | None = None
+    ) -> tuple[int, dict[str, Any], str]: ...
+
+
+@pytest.fixture
+def run(commands: ForkedCommands) -> Run:
+    def done(
+        folder: Path, *words: str, more: Mapping[str, str] | None = None
+    ) -> tuple[int, dict[str, Any], str]:
+        environment = {
             **os.environ,
             **KNOWN_SOURCES,
             "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
             **(more or {}),
-        },
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    return done.returncode, json.loads(done.stdout), done.stdout + done.stderr
+        }
+        said = commands.run(
+            MAIN, "conformance", *words, "--json", cwd=folder, environment=environment
+        )
+        return said.returncode, json.loads(said.stdout), said.stdout + said.stderr
+
+    return done
 
 
 def install(folder: Path, target: str, more: str = "") -> None:
@@ -72,7 +79,7 @@ def outcomes(document: Mapping[str, Any]) -> dict[str, str]:
     return {one["id"]: one["outcome"] for one in document["checks"]}
 
 
-def test_a_format_that_keeps_the_checks(tmp_path: Path) -> None:
+def test_a_format_that_keeps_the_checks(run: Run, tmp_path: Path) -> None:
     install(tmp_path, "tests.formats.toy_format:ToyFormat")
     words = ("run", "mine", "--checks", "F01,F07", "--report", "report.json")
     code, document, printed = run(tmp_path, *words)
@@ -82,21 +89,21 @@ def test_a_format_that_keeps_the_checks(tmp_path: Path) -> None:
     assert document["contract"] == "1.0"
 
 
-def test_the_number_of_random_histories_is_chosen(tmp_path: Path) -> None:
+def test_the_number_of_random_histories_is_chosen(run: Run, tmp_path: Path) -> None:
     install(tmp_path, "tests.formats.toy_services:ServingToy")
     code, document, printed = run(tmp_path, "run", "mine", "--checks", "F52", "--histories", "1")
     assert code == 0, printed
     assert outcomes(document) == {"F52": "pass"}
 
 
-def test_what_a_format_does_not_declare_is_refused(tmp_path: Path) -> None:
+def test_what_a_format_does_not_declare_is_refused(run: Run, tmp_path: Path) -> None:
     install(tmp_path, "tests.formats.toy_format:ModestFormat")
     code, document, printed = run(tmp_path, "run", "mine", "--checks", "F07,F39")
     assert code == 0, printed
     assert outcomes(document) == {"F07": "pass", "F39": "refused"}
 
 
-def test_a_mistake_fails_with_what_pytest_says(tmp_path: Path) -> None:
+def test_a_mistake_fails_with_what_pytest_says(run: Run, tmp_path: Path) -> None:
     install(tmp_path, "tests.formats.wrong_formats:DeletesLiveFiles")
     code, document, printed = run(tmp_path, "run", "mine", "--checks", "F07,F19")
     assert code == 4, printed
@@ -106,7 +113,7 @@ def test_a_mistake_fails_with_what_pytest_says(tmp_path: Path) -> None:
     assert failed["reason"]
 
 
-def test_a_deviation_is_named_with_its_reason(tmp_path: Path) -> None:
+def test_a_deviation_is_named_with_its_reason(run: Run, tmp_path: Path) -> None:
     known = '    deviations = {"F19": Deviation("cleans everything", raises=BaseException)}\n'
     install(tmp_path, "tests.formats.wrong_formats:DeletesLiveFiles", known)
     code, document, printed = run(tmp_path, "run", "mine", "--checks", "F19")
@@ -125,7 +132,9 @@ def test_a_deviation_is_named_with_its_reason(tmp_path: Path) -> None:
         ("pathlib:Path", "is no conformance suite"),
     ],
 )
-def test_a_suite_that_is_not_there_is_named(tmp_path: Path, suite: str, what: str) -> None:
+def test_a_suite_that_is_not_there_is_named(
+    run: Run, tmp_path: Path, suite: str, what: str
+) -> None:
     install(tmp_path, "tests.formats.toy_format:ToyFormat")
     points = tmp_path / "mine-1.0.dist-info" / "entry_points.txt"
     points.write_text(f"[hudi.conformance]\nmine = {suite}\n" if suite else "")
@@ -134,20 +143,21 @@ def test_a_suite_that_is_not_there_is_named(tmp_path: Path, suite: str, what: st
     assert what in document["error"]["message"]
 
 
-def test_formats_that_are_run_in_one_process_are_told_apart(tmp_path: Path) -> None:
+def test_formats_that_are_run_in_one_process_are_told_apart(
+    commands: ForkedCommands, tmp_path: Path
+) -> None:
     code = (
         "from hudi_conformance.formats.report import run_format\n"
         "for name in ('delta', 'native'):\n"
         "    found = run_format(name, only=['F07', 'F42'])\n"
         "    print(name, *(one.check.id for one in found.results))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = commands.run(code, cwd=tmp_path, environment=environment)
     assert done.stdout.splitlines() == ["delta F07 F42", "native F07"], done.stderr
 
 
-def test_the_suites_and_all_checks_are_listed(tmp_path: Path) -> None:
+def test_the_suites_and_all_checks_are_listed(run: Run, tmp_path: Path) -> None:
     code, document, _ = run(tmp_path, "list")
     assert code == 0
     assert {"native", "iceberg", "delta"} <= set(document["suites"])
@@ -270,7 +280,7 @@ def test_the_page_keeps_its_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_passes_every_check_of_what_it_declares(tmp_path: Path) -> None:
+def test_it_passes_every_check_of_what_it_declares(run: Run, tmp_path: Path) -> None:
     install_documented(tmp_path, WHOLE)
     more = {} if IS_WHOLE else {"PYTEST_PLUGINS": "tests.formats.few_cases"}
     code, document, printed = run(tmp_path, "run", "journal", more=more)

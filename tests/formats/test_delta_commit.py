@@ -29,8 +29,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.stats import ColumnStats
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
-from hudi_core.txn.locks import StorageLock
-from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
+from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile, StorageLock
 from hudi_core.txn.publication import publish_once
 from tests.formats.columns import TYPED
 from tests.formats.delta_tables import (
@@ -50,7 +49,6 @@ from tests.formats.delta_tables import (
     versions,
 )
 from tests.moto_s3 import S3Service
-from tests.s3_process import s3_in_a_process
 
 
 @pytest.fixture
@@ -431,12 +429,6 @@ def test_a_file_with_two_values_of_a_partition_is_refused() -> None:
     known = ColumnStats("a", "b", 2, 0, 0, 0, 0)
     with pytest.raises(errors.CommitError, match="city"):
         partition_values("p/f.parquet", {"city": known}, TYPED, ["city"])
-
-
-@pytest.fixture(scope="module")
-def s3_process() -> Iterator[S3Service]:
-    with s3_in_a_process() as service:
-        yield service
 
 
 def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:

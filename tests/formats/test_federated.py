@@ -29,8 +29,6 @@ from tests.federated_tables import (
     states,
     trips,
 )
-from tests.moto_s3 import S3Service
-from tests.s3_process import s3_in_a_process
 from tests.samples import sampled
 from tests.tables import FORMATS
 
@@ -44,10 +42,10 @@ LOCAL, OTHERS = (
 )
 
 
-@pytest.fixture(scope="module")
-def s3_process() -> Iterator[S3Service]:
-    with s3_in_a_process() as service:
-        yield service
+def parameter(store: str, engine: str, name: str) -> Any:
+    asked = {"s3": "s3_process", "spark": "spark"}
+    marks = [pytest.mark.asks_for(asked[one]) for one in (store, engine) if one in asked]
+    return pytest.param(store, engine, name, marks=marks)
 
 
 @pytest.fixture(params=STORES)
@@ -83,7 +81,9 @@ def beside_plain(federated: Federated, plain: hudi.Table, write: Any) -> Iterato
 
 
 @pytest.mark.parametrize(
-    ("store", "engine", "table_format"), [*LOCAL, *sampled(OTHERS, 5)], indirect=["store"]
+    ("store", "engine", "table_format"),
+    [parameter(*each) for each in (*LOCAL, *sampled(OTHERS, 5))],
+    indirect=["store"],
 )
 def test_writes_and_reads_are_those_of_a_plain_table(
     store: Store,

@@ -17,7 +17,9 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import LockError, StorageError
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
-from hudi_core.txn.locks import BothLocks, FileLock, InProcessLock
+from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.lock_file import FileLock
+from hudi_core.txn.locks.waiting import BothLocks
 from hudi_core.txn.table_lock import TableLock, table_lock
 from iceberg_format.locks import SqlLease
 from tests.formats.two_steps import CITIES, batch

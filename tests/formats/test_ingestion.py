@@ -31,8 +31,8 @@ from hudi_core.errors import (
     SourceFileError,
 )
 from hudi_core.ingestion import IngestResult
-from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY, Checkpoint
 from hudi_core.ingestion.formats import RowReader
+from hudi_core.ingestion.source_files import CHECKPOINT_KEY, Checkpoint
 from tests import cli_runs
 from tests.calls import before
 from tests.moto_s3 import S3Service

@@ -188,7 +188,7 @@ def test_the_command(table: hudi.Table) -> None:
 
 
 def test_the_command_shows_a_bar(native: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hudi_core.cli.progress.Console", partial(Console, force_terminal=True))
+    monkeypatch.setattr("hudi_core.cli.terminal.Console", partial(Console, force_terminal=True))
     shown = CliRunner().invoke(app, ["ttl", native.path, "--days", "10"])
     assert shown.exit_code == 0, shown.output
     assert re.search("partitions .*2/2", shown.stderr)

@@ -23,7 +23,7 @@ from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import agree, batch, damage_file_list, operator, sound, two_writes
 
 INDEX = "secondary_index_ts"
-BUILD = "hudi_core.metadata.maintenance.beside.PartitionBuilder.build"
+BUILD = "hudi_core.metadata.maintenance.lifecycle.PartitionBuilder.build"
 OPTIONS = {"hoodie.metadata.global.record.level.index.enable": "true"}
 
 
@@ -120,7 +120,7 @@ def test_what_the_error_about_damaged_definitions_advises_helps(path: Path) -> N
 
 WITHOUT = {"hoodie.metadata.enable": "false"}
 PROPERTIES = ".hoodie/hoodie.properties"
-EMPTY = "hudi_core.metadata.maintenance.beside.write_new"
+EMPTY = "hudi_core.metadata.maintenance.lifecycle.write_new"
 """Where a repair dies that has deleted the old metadata table, and made nothing of the new one."""
 
 

@@ -16,8 +16,8 @@ from hudi_core import errors
 from hudi_core.cli import app
 from hudi_core.model.format import PARENT_KEY
 from hudi_core.plugin.host import FormatHost
-from hudi_core.plugin.joint import join_versions, split_versions
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.plugin.several import join_versions, split_versions
 from tests.formats.dying_writers import Died
 from tests.formats.two_steps import CITIES, READ, batch, ours, read, read_at_rest, small_table
 from tests.readers import by_duckdb

@@ -21,8 +21,8 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.model.files import BasePath
 from hudi_core.services import stage as stage_service
 from hudi_core.services.stage import Stage, StageRows
+from hudi_core.storage.location import require_shared
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.shared import require_shared
 from tests.calls import after
 from tests.cli_runs import run, run_json
 from tests.formats.service_tables import TAGGED, agree, bag, batch, two_writes

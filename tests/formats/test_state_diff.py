@@ -14,8 +14,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import HistoryExpiredError, SchemaError
-from hudi_core.read.changes.net_changes import CHANGE_TYPE
-from hudi_core.read.changes.state_diff import StateDiff
+from hudi_core.read.changes.net_changes import CHANGE_TYPE, StateDiff
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import file_scan
 from hudi_core.rows.equality import differing_rows

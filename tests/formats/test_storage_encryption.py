@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.options import StorageOptions
 from tests.federated_tables import Store, is_data, many, ordered, placed_table, states
 from tests.moto_s3 import S3Service
-from tests.s3_process import s3_in_a_process
 from tests.tables import FORMATS
 
 KEY, OTHER = (f"arn:aws:kms:us-east-1:123456789012:key/{name}" for name in ("base", "other"))
@@ -26,9 +24,8 @@ ALGORITHM, KEY_NAME = "fs.s3a.encryption.algorithm", "fs.s3a.encryption.key"
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[S3Service]:
-    with s3_in_a_process() as service:
-        yield service
+def s3(s3_process: S3Service) -> S3Service:
+    return s3_process
 
 
 def of_bucket(root: str, name: str) -> str:

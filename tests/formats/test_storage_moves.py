@@ -44,7 +44,6 @@ from tests.federated_tables import (
     trips,
 )
 from tests.moto_s3 import S3Service
-from tests.s3_process import s3_in_a_process
 from tests.samples import IS_WHOLE, sampled
 from tests.tables import FORMATS
 from tests.unit.mortal_disk import Killed, MortalDisk
@@ -60,12 +59,6 @@ def at(root: str, bits: int = 5, **more: str) -> dict[str, str]:
         "hoodie.storage.strategy.hash.bits": str(bits),
         **more,
     }
-
-
-@pytest.fixture(scope="module")
-def s3_process() -> Iterator[S3Service]:
-    with s3_in_a_process() as service:
-        yield service
 
 
 @pytest.fixture

@@ -42,7 +42,6 @@ from tests.federated_tables import (
     trips,
 )
 from tests.moto_s3 import S3Service
-from tests.s3_process import s3_in_a_process
 
 STRATEGY = """
 from hudi_core.spi import InvalidOptionError, StorageStrategy
@@ -62,12 +61,6 @@ class ByYear(StorageStrategy):
     def location(self, partition_path, file_id):
         return f"{self.settings['first']}/{file_id[:1]}"
 """
-
-
-@pytest.fixture(scope="module")
-def s3_process() -> Iterator[S3Service]:
-    with s3_in_a_process() as service:
-        yield service
 
 
 @pytest.mark.parametrize("table_format", ["native", "iceberg"])

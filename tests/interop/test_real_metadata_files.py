@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
+from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.config.properties import parse_properties
-from hudi_core.log_format import (
+from hudi_core.log_format.block import (
     BlockType,
     HeaderKey,
     LogBlock,
@@ -27,8 +27,9 @@ from hudi_core.log_format import (
     read_log_blocks,
 )
 from hudi_core.metadata import keys
-from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
+from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.hfile.trailer import Trailer
+from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 from hudi_core.metadata.log.record_codec import RecordDecoder, RecordEncoder
 from hudi_core.metadata.log.records import (
     ColumnRange,

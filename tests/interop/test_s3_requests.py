@@ -37,7 +37,7 @@ def numbered_rows(count: int, first: int, ts: int) -> pa.Table:
         ("native", "true", 33),
         ("native", "false", 24),
         ("iceberg", "true", 49),
-        ("delta", "true", 55),
+        ("delta", "true", 53),
     ],
 )
 def test_an_upsert_into_four_partitions_makes_so_many_requests(
@@ -65,6 +65,61 @@ def test_an_upsert_into_four_partitions_makes_so_many_requests(
     # it is put and, with the markers, deleted
     assert [one.partition(" ")[0] for one in made if "/.heartbeat/" in one] == ["PUT"]
     assert table.count() == 4000
+
+
+@pytest.mark.parametrize(
+    ("format_", "metadata", "most"),
+    [
+        ("native", "true", 45),
+        ("native", "false", 30),
+        ("iceberg", "true", 77),
+        ("delta", "true", 86),
+    ],
+)
+def test_an_upsert_with_its_clean_makes_so_many_requests(
+    format_: str, metadata: str, most: int, store: CountedS3
+) -> None:
+    options = {
+        **store.given,
+        "hoodie.metadata.enable": metadata,
+        "hoodie.table.format": format_,
+        "hoodie.clean.commits.retained": "2",
+        "hoodie.metadata.compact.max.delta.commits": "100",
+    }
+    table = new_table(store.root(f"cleaned-{format_}-{metadata}"), CITIES, options)
+    table.upsert(numbered_rows(4000, 0, 1))
+    for ts in range(2, 5):
+        table.upsert(numbered_rows(1000, 0, ts))
+    before = len(store.requests())
+
+    table.upsert(numbered_rows(1000, 2500, 5))
+
+    made = store.requests()[before:]
+    assert table.timeline.instants[-1].action.value == "clean"
+    assert len(made) <= most, made
+    # nothing is asked of the files that go
+    assert Counter(one.partition(" ")[0] for one in made if one.endswith(".parquet")) == (
+        {"GET": 4, "PUT": 4} | ({"HEAD": 4} if format_ == "delta" else {})
+    )
+
+
+def test_a_compaction_of_the_metadata_table_fetches_no_log_that_was_put_here(
+    store: CountedS3,
+) -> None:
+    options = {**store.given, "hoodie.metadata.compact.max.delta.commits": "4"}
+    table = new_table(store.root("compacted"), CITIES, options)
+    before = len(store.requests())
+    for ts in range(6):
+        table.upsert(numbered_rows(100, 50 * ts, ts))
+    made = store.requests()[before:]
+    bases = [one for one in made if one.startswith("PUT") and one.endswith(".hfile")]
+    assert len(bases) == 4 * 2  # those that it was built with, and those of a compaction
+    # but those that each file group begins with
+    fetched = [one for one in made if one.startswith("GET") and ".log." in one]
+    assert all("_00000000000000" in one for one in fetched), fetched
+    other = hudi.Table.open(store.root("compacted"), store.given)
+    assert other.validate().is_valid
+    assert other.count() == 350
 
 
 def test_filters_of_the_metadata_table_spare_requests_for_files(store: CountedS3) -> None:

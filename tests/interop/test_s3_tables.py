@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 import threading
 import traceback
 from itertools import product
@@ -35,6 +33,7 @@ from hudi_core.txn.begin import begin
 from hudi_core.txn.table_lock import table_lock
 from tests import tables
 from tests.foreign import by_hudi_rs
+from tests.forked_commands import ForkedCommands
 from tests.samples import sampled
 
 Row = dict[str, Any]
@@ -217,15 +216,12 @@ for n in range(4):
 """
 
 
-def test_processes_that_write_at_once_lose_nothing(s3: Any) -> None:
+def test_processes_that_write_at_once_lose_nothing(s3: Any, commands: ForkedCommands) -> None:
     path = s3.new_root()
     s3_table(s3, path)
     options = json.dumps({**s3.given, **SEVERAL, "hoodie.write.lock.provider": "storage"})
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, path, options, name])
-        for name in ("a", "b", "c")
-    ]
-    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    writers = [commands.start(WRITER, path, options, name) for name in ("a", "b", "c")]
+    assert [commands.wait(writer) for writer in writers] == [0, 0, 0]
     table = hudi.Table.open(path, s3.given)
     assert len(table.timeline.completed_writes()) == 12
     found = sorted(table.to_arrow(columns=["id"]).column("id").to_pylist())

@@ -13,7 +13,7 @@ from hudi_core.storage.partition_path import PartitionPathCodec
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from hudi_core.txn.heartbeat import Heartbeat
-from hudi_core.txn.locks import FileLock
+from hudi_core.txn.locks.lock_file import FileLock
 from hudi_core.txn.markers import MarkerKind, Markers
 from tests.hudi_tables import COMPLEX, PLAIN, VERSION_6, RealTables
 

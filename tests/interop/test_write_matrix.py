@@ -95,9 +95,10 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 
 
 def parameter(cell: Cell) -> Any:
-    return pytest.param(
-        cell, id=cell.name, marks=[] if cell.engine == "local" else [pytest.mark.spark]
-    )
+    marks = [] if cell.engine == "local" else [pytest.mark.spark, pytest.mark.asks_for("spark")]
+    if cell.store == "s3":
+        marks.append(pytest.mark.asks_for("s3"))
+    return pytest.param(cell, id=cell.name, marks=marks)
 
 
 @pytest.mark.parametrize("cell", [parameter(cell) for cell in EXTENTS[EXTENT]()])

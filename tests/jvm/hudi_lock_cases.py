@@ -11,7 +11,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import LockError
-from hudi_core.txn.locks import HudiFileLock
+from hudi_core.txn.locks.lock_file import HudiFileLock
 from tests.jvm.engines import Engine, EngineError
 from tests.tables import new_table
 

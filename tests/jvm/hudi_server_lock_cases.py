@@ -10,7 +10,8 @@ import pytest
 
 from hudi_core.config.lock import LockConfig
 from hudi_core.model.protocols import LockProvider
-from hudi_core.txn.locks import LockPlace, lock_provider
+from hudi_core.txn.locks.place import LockPlace
+from hudi_core.txn.locks.registry import lock_provider
 from tests.jvm.engines import Engine
 
 LOCK = "hoodie.write.lock."

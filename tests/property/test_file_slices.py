@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import hudi_core as hudi
 from hudi_core.avro.wrappers import Wrapped
-from hudi_core.log_format import BlockType
-from hudi_core.log_format.block import NATURAL_ORDER
+from hudi_core.log_format.block import NATURAL_ORDER, BlockType
 from tests.foreign import by_hudi_rs
 from tests.log_files import (
     NO_METADATA_TABLE,

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import hypothesis.strategies as st
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 
 from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.hashing.bloom import DynamicBloom
+from hudi_core.index import base
 from hudi_core.index.base import Index, SimpleIndex
 from hudi_core.index.bloom import BloomIndex
 from hudi_core.index.bucket import BucketIndex, bucket_numbers
@@ -109,6 +111,24 @@ def test_buckets_find_what_is_in_them(keys: list[str], number: int) -> None:
     files = Files(stored)
     assert matches(BucketIndex(buckets), keys, files) == by_hand(keys, files)
     assert set(files.keys_read) <= set(of_keys)
+
+
+@pytest.mark.parametrize(("held", "probes"), [(1 << 20, 1), (1, 3)])
+def test_small_files_are_looked_into_together(
+    monkeypatch: pytest.MonkeyPatch, held: int, probes: int
+) -> None:
+    made: list[pa.ChunkedArray] = []
+
+    def index_in(stored: pa.ChunkedArray, value_set: pa.Array) -> pa.ChunkedArray:
+        made.append(stored)
+        return found_in(stored, value_set=value_set)
+
+    found_in = pc.index_in
+    monkeypatch.setattr(pc, "index_in", index_in)
+    monkeypatch.setattr(base, "_HELD_BYTES", held)
+    files = Files([["a", "b"], ["c"], ["d", "b"]])
+    assert matches(SimpleIndex(), ["b", "d"], files) == by_hand(["b", "d"], files)
+    assert len(made) == probes
 
 
 def test_files_are_ruled_out_before_their_keys_are_read() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from hudi_core.config.merge_keys import DeleteMarker
 from hudi_core.config.merge_rules import Fill, MergeRules
-from hudi_core.rows.combine import existing_is_newer, winners
+from hudi_core.rows.combine import ascending, distinct, existing_is_newer, ranked, winners
 from hudi_core.rows.deciding import order_values
 from hudi_core.rows.filling import filled, folded
 from hudi_core.rows.merging import Located, merge
@@ -251,3 +251,19 @@ def test_rows_of_one_batch_that_lack_columns(
             for key, row in zip(keys, expected, strict=True)
         ]
         assert still[name].tolist() == lacks
+
+
+@given(
+    positions=st.lists(st.integers(0, 30) | st.integers(0, 10**6), max_size=20),
+    share=st.lists(st.booleans(), min_size=20, max_size=20),
+)
+def test_positions_are_put_in_order_however_far_apart(
+    positions: list[int], share: list[bool]
+) -> None:
+    numbers = np.array(positions, np.int64)
+    ordered, places = ranked(numbers)
+    assert ordered.tolist() == distinct(numbers).tolist() == sorted(set(positions))
+    assert ordered[places].tolist() == positions
+    chosen = np.flatnonzero(share[: len(positions)])
+    in_order = sorted(chosen.tolist(), key=lambda row: positions[row])
+    assert ascending(numbers, chosen).tolist() == in_order

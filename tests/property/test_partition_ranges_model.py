@@ -16,8 +16,7 @@ from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.metadata.partitions import range_changes as touched_ranges
 from hudi_core.metadata.partitions.column_stats import PartitionStats
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from tests.property.histories import Row, examples
 from tests.property.test_metadata_model import client_of, metadata_table

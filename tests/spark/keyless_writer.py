@@ -78,10 +78,12 @@ def alike_rows() -> pa.Table:
     )
 
 
-def report(spark: SparkSession, folder: str) -> dict[str, dict[str, list[list[str]]]]:
+def report(
+    spark: SparkSession, folder: str, operations: Sequence[str]
+) -> dict[str, dict[str, list[list[str]]]]:
     """Write the tables; by operation and by task, the keys of the attempts of the task."""
     report: dict[str, dict[str, list[list[str]]]] = {}
-    for operation in ("bulk_insert", "insert", "insert_overwrite"):
+    for operation in operations:
         path, noted = f"{folder}/keyless_{operation}", Path(f"{folder}/keyless_{operation}.failed")
         table = hudi.Table.create(
             path, KEYLESS, partition_by="part", options={"hoodie.fs.fsync": "false"}

@@ -1,6 +1,7 @@
 """Writes with keys and without, in a session in which every task has three attempts; run by a test.
 
-Prints what the tests look at as one line of JSON.
+``retrying_session.py FOLDER OPERATION...``: the operations are those without keys. Prints what the
+tests look at as one line of JSON.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ def session(scratch: str) -> SparkSession:
     return built
 
 
-def main(folder: str) -> None:
+def main(folder: str, *operations: str) -> None:
     spark = session(f"{folder}/scratch")
     found = {
         "keyed": retrying_writer.report(spark, folder),
-        "keyless": keyless_writer.report(spark, folder),
+        "keyless": keyless_writer.report(spark, folder, operations),
     }
     spark.stop()
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

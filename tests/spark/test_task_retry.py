@@ -18,6 +18,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.model.files import BaseFileName
 from tests.foreign import by_hudi_rs
+from tests.samples import taken
 
 SCRIPT = Path(__file__).with_name("retrying_session.py")
 ROWS = 200
@@ -27,10 +28,13 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def written(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("retries")
+    operations = taken(request, "test_attempts_make_the_same_keys", "operation")
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder)],
+        [sys.executable, str(SCRIPT), str(folder), *operations],
         capture_output=True,
         text=True,
         check=False,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.columns import MAX_ITEMS, Columns, decode_columns
+from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
 
 PATH = "/table/f"

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core.cli import app
-from hudi_core.cli.examples import EXAMPLES, HEADING
+from hudi_core.cli.app import EXAMPLES, HEADING
 from hudi_core.config.kinds import KeyGeneratorType, TableType
 from hudi_core.config.support import NOT_BUILT, require_writable_table
 from hudi_core.config.table import TableConfig

@@ -378,7 +378,7 @@ def test_a_terminal_shows_how_many_files_are_gone(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     first, last = (one.requested_time for one in table.timeline.completed_writes())
-    monkeypatch.setattr("hudi_core.cli.progress.Console", partial(Console, force_terminal=True))
+    monkeypatch.setattr("hudi_core.cli.terminal.Console", partial(Console, force_terminal=True))
     done = run(command, table.path, *([last] if command == "rollback" else [first, "--yes"]))
     assert done.exit_code == 0, done.stderr
     assert re.search(r"files .*?(\d+)/\1\b", done.stderr)

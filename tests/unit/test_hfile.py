@@ -16,7 +16,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptMetadataError, RecordKeyError
-from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.hfile.block import (
     DATA_MAGIC,
     FILE_INFO_MAGIC,
@@ -25,6 +24,7 @@ from hudi_core.metadata.hfile.block import (
     LEAF_INDEX_MAGIC,
     MIDDLE_INDEX_MAGIC,
     ROOT_INDEX_MAGIC,
+    Codec,
     decode_block,
     decode_cells,
     encode_block,
@@ -38,8 +38,9 @@ from hudi_core.metadata.hfile.index import (
     index_key,
 )
 from hudi_core.metadata.hfile.many_cells import find_cells
-from hudi_core.metadata.hfile.reader import TAIL_BYTES
+from hudi_core.metadata.hfile.reader import TAIL_BYTES, HFileReader
 from hudi_core.metadata.hfile.trailer import Trailer, encode_file_info, encode_trailer
+from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 
 PATH = "/table/.hoodie/metadata/files/some.hfile"
 Entries = Sequence[tuple[bytes, bytes]]

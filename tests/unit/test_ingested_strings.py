@@ -11,7 +11,7 @@ import pytest
 from hudi_core.config.ingestion import IngestionConfig
 from hudi_core.errors import InvalidOptionError, SourceFileError
 from hudi_core.ingestion.csv_rows import BadStringError, CsvFile, inferred, typed
-from hudi_core.ingestion.json_rows import JsonFile
+from hudi_core.ingestion.formats import JsonFile
 from hudi_core.ingestion.lines import BadLineError
 
 PRICE = pa.decimal128(9, 2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hudi_core.avro.wrappers import ARRAY, SCALARS, Wrapped
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.log_format import (
+from hudi_core.log_format.block import (
     BlockType,
     DeletedRecord,
     HeaderKey,

@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 
 import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError, HudiError, UnsupportedTableError
-from hudi_core.log_format import BlockType, HeaderKey, encode_log_block
+from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
 from hudi_core.log_format.positions import decode_positions
 from tests.log_files import (
     NO_METADATA_TABLE,

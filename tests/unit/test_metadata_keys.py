@@ -23,7 +23,9 @@ from hudi_core.errors import CorruptMetadataError, InvalidOptionError, StorageEr
 from hudi_core.hashing.bloom import DynamicBloom
 from hudi_core.index.record_index import RecordIndex
 from hudi_core.metadata import keys, partition_types
-from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
+from hudi_core.metadata.hfile.block import Codec
+from hudi_core.metadata.hfile.reader import HFileReader
+from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 from hudi_core.metadata.key_index import key_cache
 from hudi_core.metadata.key_index.key_cache import KeyCache
 from hudi_core.metadata.log.layers import Layer

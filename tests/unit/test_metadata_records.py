@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
+from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import ARRAY, SCALARS, Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
-from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
+from hudi_core.metadata.hfile.reader import HFileReader
+from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 from hudi_core.metadata.lister import _decoded, columns_of_lists, decode_lists
 from hudi_core.metadata.log.layers import BaseLayer
 from hudi_core.metadata.log.record_codec import RecordDecoder, RecordEncoder, record_schema

@@ -15,7 +15,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.hfile import HFileOptions, write_hfile
+from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 from hudi_core.metadata.keys import ALL_PARTITIONS
 from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_lister
 from hudi_core.metadata.log.record_codec import RecordEncoder

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +28,7 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.hfile import HFileReader
+from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
 from hudi_core.metadata.log import undo
 from hudi_core.metadata.log.record_codec import RecordDecoder
@@ -58,7 +60,6 @@ from hudi_core.model.actions import ActionInstant, CleanerPlan, CleanFileInfo
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties, update_properties
 from hudi_core.timeline.clock import TimelineClock
@@ -324,18 +325,24 @@ def test_a_commit_changes_the_metadata_table_by_one_file_for_each_group(
 
 def test_what_is_kept_survives_a_power_failure(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = create(path, ON)
-    flushed: list[str] = []
-    write = Disk.write_new
+    files: Counter[str] = Counter()
+    folders: list[str] = []
+    sync = os.fsync
 
-    def write_new(disk: Disk, name: str, data: bytes, *, sync: bool) -> None:
-        if sync and "/metadata/" in name:
-            flushed.append(Path(name).parent.name)
-        write(disk, name, data, sync=sync)
+    def fsync(descriptor: int) -> None:
+        found = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if "metadata" in found.parts:
+            folders.extend([found.name] if found.is_dir() else [])
+            files[found.parent.name] += found.is_file()
+        sync(descriptor)
 
-    monkeypatch.setattr(Disk, "write_new", write_new)
+    monkeypatch.setattr(os, "fsync", fsync)
     table.insert(in_rome("a"), options={"hoodie.fs.fsync": "true"})
-    assert flushed.count("timeline") == 3
-    assert set(flushed) == {"timeline", "files", "column_stats", "partition_stats"}
+    # requested and inflight files are empty: their names are flushed, before and after all others
+    assert files.pop("timeline") == 1
+    assert set(+files) == {"files", "column_stats", "partition_stats"}
+    assert (folders[0], folders[-1]) == ("timeline", "timeline")
+    assert set(folders) == {"timeline", *+files}
 
 
 def test_a_small_commit_reads_ranges_of_the_files_that_it_replaces(

@@ -30,7 +30,7 @@ from hudi_core.errors import (
     TableServiceError,
     UnsupportedTableError,
 )
-from hudi_core.log_format import BlockType, find_log_blocks
+from hudi_core.log_format.block import BlockType, find_log_blocks
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.log import completeness
 from hudi_core.metadata.log.completeness import require_complete

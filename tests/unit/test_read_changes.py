@@ -31,13 +31,19 @@ from hudi_core.errors import (
     SchemaError,
     UnsafePathError,
 )
-from hudi_core.log_format import BlockType, HeaderKey, encode_log_block, read_log_blocks
-from hudi_core.log_format.block import decode_avro_content, encode_avro_content
+from hudi_core.log_format.block import (
+    BlockType,
+    HeaderKey,
+    decode_avro_content,
+    encode_avro_content,
+    encode_log_block,
+    read_log_blocks,
+)
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.files import FileGroupId
 from hudi_core.read.changes import incremental
+from hudi_core.read.changes.feed import ChangeLogs
 from hudi_core.read.changes.file_changes import ChangeSource
-from hudi_core.read.changes.logs import ChangeLogs
 from hudi_core.read.changes.window import WindowWrite
 from hudi_core.read.json_text import json_rows
 from tests.tables import new_table

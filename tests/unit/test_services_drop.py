@@ -39,7 +39,7 @@ from hudi_core.storage.properties_file import PROPERTIES_PATH
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.begin import begin
 from hudi_core.txn.creation import CREATION_PATH
-from hudi_core.txn.locks.file import FileLock
+from hudi_core.txn.locks.lock_file import FileLock
 from hudi_core.txn.table_lock import creation_lock, table_lock
 from tests.tables import new_table
 

@@ -28,19 +28,19 @@ from hudi_core.metadata.index_definitions import DEFAULT_PATH
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Storage
 from hudi_core.services.mending.differences import Source
-from hudi_core.storage import conditional
 from hudi_core.storage.disk import Disk
+from hudi_core.storage.flushing import Flushes, flushed_together
 from hudi_core.storage.hadoop_checksums import checked_path, checksum_path, stale_checksums
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
-from hudi_core.storage.probes import probe
+from hudi_core.storage.probes import probe, require_conditional_puts, store_now_ms
 from hudi_core.storage.properties_file import (
     BACKUP_PATH,
     PROPERTIES_PATH,
     update_properties,
     write_new,
 )
-from hudi_core.storage.store_clock import store_now_ms
+from hudi_core.storage.subfolder import SubfolderStorage
 from tests.tables import new_table
 from tests.unit.mortal_disk import FailingDisk, Killed, MortalDisk
 
@@ -141,6 +141,50 @@ def test_what_is_synced_and_when(table: Path, monkeypatch: pytest.MonkeyPatch) -
     synced.clear()
     PosixStorage(str(table), fsync=False).put("a/b/file", b"2")
     assert synced == []
+
+
+def test_files_that_are_flushed_together_are_whole_when_the_block_ends(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    below = SubfolderStorage(PosixStorage(str(table)), "tree")
+    with flushed_together(below) as storage:
+        storage.put_if_absent("one-more", b"1")
+        storage.put_if_absent("below/empty", b"")
+        assert below.read("one-more") == b"1"
+        with pytest.raises(AlreadyExistsError):
+            storage.put_if_absent("one", b"2")
+        assert synced == []
+    assert sorted(synced) == ["below", "one-more", "tree"]
+    synced.clear()
+    with flushed_together(PosixStorage(str(table), fsync=False)) as storage:
+        storage.put_if_absent("two", b"2")
+    assert synced == []
+
+
+def test_a_flush_that_fails_fails_what_waits_for_it(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (table / "data").write_bytes(b"1")
+    monkeypatch.setattr(os, "fsync", broken)
+    together = flushed_together(PosixStorage(str(table)))
+    with pytest.raises(StorageError, match="error"), together as storage:
+        storage.put_if_absent("one", b"1")
+    flushes = Flushes()
+    flushes.add(str(table / "data"))
+    flushes.add(str(table / "gone"))
+    with pytest.raises(StorageError, match=r"data: .*error"):
+        flushes.wait()
 
 
 def test_temporary_files_are_never_listed_but_deleted_with_their_folder(table: Path) -> None:
@@ -676,7 +720,7 @@ def test_the_next_write_removes_what_others_left_once_it_is_old(tmp_path: Path) 
     assert names(storage) & {*LEFT, *OTHERS, young} == {*OTHERS, young}
 
 
-@pytest.mark.parametrize("ask", [store_now_ms, conditional.require_conditional_puts])
+@pytest.mark.parametrize("ask", [store_now_ms, require_conditional_puts])
 def test_who_puts_one_removes_it(tmp_path: Path, ask: Callable[[Storage], object]) -> None:
     storage = PosixStorage(str(tmp_path))
     ask(storage)

@@ -157,20 +157,6 @@ def test_as_of_takes_writes_requested_up_to_its_bound_archived_ones_too() -> Non
     assert not found.as_of(at(8)).is_committed(at(6))
 
 
-def test_completed_between_goes_by_completion_times_and_excludes_its_begin() -> None:
-    found = timeline("1_20.commit", "2_10.commit", "3_30.commit", "4.inflight")
-    assert names(found.completed_between(at(10), at(20))) == ["1.commit.completed"]
-    assert names(found.completed_between(end=at(10))) == ["2.commit.completed"]
-    assert names(found.completed_between(begin=at(20))) == ["3.commit.completed"]
-    assert len(found.completed_between()) == 3
-    assert not found.completed_between().is_committed(InstantTime("20200101000000000"))
-
-
-def test_completed_between_uses_requested_times_where_there_are_no_others() -> None:
-    old = [Instant(at(n), Action.COMMIT, State.COMPLETED) for n in (1, 2, 3)]
-    assert names(Timeline.of(old).completed_between(at(1), at(2))) == ["2.commit.completed"]
-
-
 @pytest.mark.parametrize(
     ("files", "committed"),
     [

@@ -22,8 +22,7 @@ from hudi_core.model.instant import Action, Instant, State, parse_file_name_v1
 from hudi_core.model.instant_time import UTC_TIMELINE, InstantTime, TimelineZone
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline import lsm_history
-from hudi_core.timeline.archive_rows import history_rows
-from hudi_core.timeline.archived import ArchivedTimeline, with_history
+from hudi_core.timeline.archived import ArchivedTimeline, history_rows, with_history
 from hudi_core.timeline.relayout import completion_times
 from hudi_core.timeline.serde import decode_clean, decode_commit, encode
 from hudi_core.timeline.serde.records import schema_of

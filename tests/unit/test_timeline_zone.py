@@ -24,9 +24,8 @@ from hudi_core.model.instant_time import UTC_TIMELINE, InstantTime, TimelineZone
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.clock import TimelineClock, require_same_zone
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.timeline.zone_evidence import require_same_zone
 from tests.tables import new_table
 
 WEST, EAST = "America/Los_Angeles", "Asia/Tokyo"

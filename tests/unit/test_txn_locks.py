@@ -32,19 +32,15 @@ from hudi_core.errors import CorruptMetadataError, InvalidOptionError, LockError
 from hudi_core.model.protocols import LockProvider
 from hudi_core.services.drop import drop_table
 from hudi_core.storage.object_store import ObjectStorage
-from hudi_core.txn.locks import (
-    BothLocks,
-    FileLock,
-    HudiFileLock,
-    InProcessLock,
-    LockPlace,
-    StorageLock,
-    lock_provider,
-    waiting,
-)
+from hudi_core.txn.locks import waiting
 from hudi_core.txn.locks.dynamodb import DynamoLock, client_of
 from hudi_core.txn.locks.hive_metastore import HiveLock, _seconds
-from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
+from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.lock_file import FileLock, HudiFileLock
+from hudi_core.txn.locks.place import LockPlace
+from hudi_core.txn.locks.registry import lock_provider
+from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile, StorageLock
+from hudi_core.txn.locks.waiting import BothLocks
 from hudi_core.txn.locks.zookeeper import ZookeeperLock, with_port
 from hudi_core.txn.table_lock import TableLock
 from tests.lock_contract import LockProviderContract, NewLock, ProcessLockContract
@@ -97,7 +93,8 @@ class TestFileLock(ProcessLockContract):
 
     @pytest.fixture
     def code(self, tmp_path: Path) -> str:
-        return f"from hudi_core.txn.locks import FileLock; lock = FileLock({str(tmp_path)!r})"
+        made = f"FileLock({str(tmp_path)!r})"
+        return f"from hudi_core.txn.locks.lock_file import FileLock; lock = {made}"
 
     def test_its_file_is_beside_the_table(self, new: NewLock, tmp_path: Path) -> None:
         lock = new()
@@ -263,7 +260,7 @@ class TestStorageLockInAStore(ProcessLockContract):
         return (
             "from hudi_core.storage.object_store import ObjectStorage\n"
             "from hudi_core.storage.options import StorageOptions\n"
-            "from hudi_core.txn.locks import StorageLock\n"
+            "from hudi_core.txn.locks.storage import StorageLock\n"
             f"options = StorageOptions.from_options({s3.given!r}, {{}})\n"
             f"lock = StorageLock(ObjectStorage({path!r}, options))"
         )
@@ -412,9 +409,8 @@ class TestHudiFileLock(ProcessLockContract):
 
     @pytest.fixture
     def code(self, tmp_path: Path) -> str:
-        return (
-            f"from hudi_core.txn.locks import HudiFileLock as Lock; lock = Lock({str(tmp_path)!r})"
-        )
+        made = f"HudiFileLock({str(tmp_path)!r})"
+        return f"from hudi_core.txn.locks.lock_file import HudiFileLock; lock = {made}"
 
     def test_its_file_is_hudis_and_names_nobody(self, new: NewLock, lock_file: Path) -> None:
         lock = new()

@@ -31,7 +31,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.temp_folders import temp_folder
-from hudi_core.txn.locks import HudiFileLock
+from hudi_core.txn.locks.lock_file import HudiFileLock
 from hudi_core.txn.markers import Marker, MarkerKind, Markers
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.state import TableState

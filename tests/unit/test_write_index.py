@@ -31,8 +31,8 @@ from hudi_core.index import locating, stored_filters, tagging
 from hudi_core.index.bucket import bucket_numbers
 from hudi_core.index.locating import FileCandidates
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
-from hudi_core.metadata.hfile import HFileReader
 from hudi_core.metadata.hfile.block import DATA_MAGIC
+from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.log.layers import RecordsFile
 from hudi_core.metadata.log.records import BloomFilterEntry, PartitionChange, RecordLocation
 from hudi_core.metadata.partitions import bloom_filters
@@ -165,6 +165,27 @@ def test_only_files_that_hold_a_key_are_read(
     result = table.upsert(indexed_rows([12, 33, 90], ["rome", "oslo"], 2))
     assert (result.inserted, result.updated) == (1, 2)
     assert len(read) == 2
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "RECORD_INDEX"])
+def test_the_keys_of_a_file_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
+) -> None:
+    table = create(tmp_path, {**WITH, "hoodie.index.type": index})
+    table.bulk_insert(indexed_rows(range(20), ["rome"]))
+    read: list[str] = []
+
+    class NotingFile(pq.ParquetFile):  # type: ignore[misc]  # pyarrow has no types
+        def read(self, columns: Sequence[str], use_threads: bool = True) -> pa.Table:
+            read.extend(columns)
+            return super().read(columns=columns, use_threads=use_threads)
+
+    monkeypatch.setattr("hudi_core.base_file.reader.pq.ParquetFile", NotingFile)
+    result = table.upsert(indexed_rows([3, 90], ["rome"], 2))
+    assert (result.inserted, result.updated) == (1, 1)
+    assert read.count("id") == read.count("ts") == 1
+    assert "_hoodie_record_key" not in read
+    check(table, 21)
 
 
 def test_many_keys_are_many_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,15 +55,10 @@ class SparkEngine:
     shares_memory = False
 
     def __init__(self, session: SparkSession, tasks_on_driver: bool | None = None) -> None:
-        self._session = session
+        self.session = session
         if tasks_on_driver is None:
             tasks_on_driver = bool(_ON_THIS_MACHINE.match(session.sparkContext.master or ""))
         self._driver = LocalEngine(self.parallelism) if tasks_on_driver else None
-
-    @property
-    def session(self) -> SparkSession:
-        """The session whose executors do the work."""
-        return self._session
 
     @property
     def tasks_here(self) -> bool:
@@ -71,14 +66,14 @@ class SparkEngine:
 
     @property
     def parallelism(self) -> int:
-        return max(1, int(self._session.sparkContext.defaultParallelism))
+        return max(1, int(self.session.sparkContext.defaultParallelism))
 
     def take(
         self,
         data: DataFrame,
         columns: Callable[[], pa.Schema] | None = None,  # noqa: ARG002 - frames have types
     ) -> DataFrame:
-        _require_no_encryption(self._session)
+        _require_no_encryption(self.session)
         return data
 
     def schema_of(self, data: DataFrame) -> pa.Schema:
@@ -153,7 +148,7 @@ class SparkEngine:
                         result = _Refusal(error)
                     yield _packed(task.task, result)
 
-        frame = self._session.createDataFrame(jobs).repartitionById(len(spread), "bin")
+        frame = self.session.createDataFrame(jobs).repartitionById(len(spread), "bin")
         with _typed_failures():
             rows = frame.mapInArrow(guarded(run), f"task int, {_RESULT}").collect()
         done = {row.task: _result(row.result) for row in rows}
@@ -162,7 +157,7 @@ class SparkEngine:
     @property
     def _attempts(self) -> int:
         """How often Spark runs a task that fails."""
-        context = self._session.sparkContext
+        context = self.session.sparkContext
         master = context.master or ""
         if _ON_THIS_MACHINE.match(master):
             stated = _ATTEMPTS.search(master)
@@ -178,7 +173,7 @@ class SparkEngine:
         if _is_wide(schema):
             yield
             return
-        conf = self._session.conf
+        conf = self.session.conf
         settings = {_BATCH_SIZE_CHECK: "2147483647", _BATCH_ROWS: "65536"}
         before = {key: conf.get(key, None) for key in settings}
         try:

@@ -10,9 +10,3 @@ hold what is asked for. A log block of the metadata table holds a whole such fil
 No Python package reads or writes HFiles: clients of HBase talk to its servers, and ``hudi``
 (hudi-rs) 0.5 reads those of a table inside and hands out neither keys nor blocks.
 """
-
-from hudi_core.metadata.hfile.block import Codec
-from hudi_core.metadata.hfile.reader import HFileReader, ReadRange
-from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
-
-__all__ = ["Codec", "HFileOptions", "HFileReader", "ReadRange", "write_hfile"]

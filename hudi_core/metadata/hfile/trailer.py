@@ -117,7 +117,7 @@ def _check(trailer: Trailer, end: int, path: str) -> None:
 
 
 class Info(StrEnum):
-    """Names of a file's info, in the order of Hudi's files; readers do not mind it."""
+    """Names of a file's info, in the order of Hudi's files."""
 
     SCHEMA = "schema"
     """Avro schema of the values, JSON."""

@@ -89,10 +89,6 @@ def value_texts(values: pa.ChunkedArray, column: str, base_path: str) -> list[st
     )
 
 
-def _nothing(values: pa.ChunkedArray) -> list[Any]:
-    return [None] * len(values)
-
-
 def _texts(values: pa.ChunkedArray) -> list[Any]:
     found: list[Any] = values.to_pylist()
     return found
@@ -101,14 +97,6 @@ def _texts(values: pa.ChunkedArray) -> list[Any]:
 def _numbers(values: pa.ChunkedArray) -> list[Any]:
     found: list[Any] = pc.cast(values, pa.string()).to_pylist()
     return found
-
-
-def _days(values: pa.ChunkedArray) -> list[Any]:
-    return _numbers(values.cast(pa.int32()))
-
-
-def _micros(values: pa.ChunkedArray) -> list[Any]:
-    return _numbers(values.cast(pa.int64()))
 
 
 def _spelled(spell: Callable[[Any], str]) -> Callable[[pa.ChunkedArray], list[Any]]:
@@ -125,12 +113,12 @@ def _float(value: float) -> str:
 _SPELLINGS: Final[
     tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArray], list[Any]]], ...]
 ] = (
-    (pt.is_null, _nothing),
+    (pt.is_null, lambda values: [None] * len(values)),
     (lambda kind: pt.is_string(kind) or pt.is_large_string(kind), _texts),
     (pt.is_boolean, _numbers),
     (pt.is_integer, _numbers),
-    (pt.is_date32, _days),
-    (pt.is_timestamp, _micros),
+    (pt.is_date32, lambda values: _numbers(values.cast(pa.int32()))),
+    (pt.is_timestamp, lambda values: _numbers(values.cast(pa.int64()))),
     (pt.is_float32, _spelled(_float)),
     (pt.is_float64, _spelled(double_text)),
 )

@@ -37,8 +37,7 @@ from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime, has_suffix
 from hudi_core.timeline.timeline import Timeline
 
 # --- what completed instants of the metadata table say of its files -------------------------------
-# It is asked where a file may have been lost or cut off; see
-# :mod:`hudi_core.metadata.log.completeness`.
+# It is asked where a file may have been lost or cut off.
 
 
 _MAX_KNOWN: Final = 1024

@@ -10,15 +10,16 @@ import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
 from hudi_core.hashing.bloom import DynamicBloom
-from hudi_core.log_format import (
+from hudi_core.log_format.block import (
+    NATURAL_ORDER,
     BlockType,
     DeletedRecord,
     HeaderKey,
     encode_delete_content,
     encode_log_block,
 )
-from hudi_core.log_format.block import NATURAL_ORDER
-from hudi_core.metadata.hfile import Codec, HFileOptions, write_hfile
+from hudi_core.metadata.hfile.block import Codec
+from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 from hudi_core.metadata.log.record_codec import RecordEncoder
 from hudi_core.metadata.log.records import AlikeRecords, MetadataRecord, PartitionChange
 from hudi_core.model.instant_time import InstantTime

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias
 
-from hudi_core.avro import ParsedSchema, decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.columns import named_types
+from hudi_core.avro.datum import ParsedSchema, decode_datum, encode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.log.records import (

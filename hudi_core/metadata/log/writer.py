@@ -18,6 +18,7 @@ import pyarrow as pa
 from hudi_core.metadata.log.completeness import WATCHED, CommitRecords, require_complete
 from hudi_core.metadata.log.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.log.groups import Groups, ListedGroup, list_all_groups, without_files
+from hudi_core.metadata.log.layers import WRITTEN
 from hudi_core.metadata.log.record_codec import table_schema
 from hudi_core.metadata.log.records import AlikeRecords, Changes, MetadataRecord, PartitionChange
 from hudi_core.metadata.log.undo import undo
@@ -29,6 +30,7 @@ from hudi_core.model.files import FileId, LogFileName, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.flushing import flushed_together
 from hudi_core.timeline.serde import encode
 
 UPSERT: Final = "UPSERT_PREPPED"
@@ -107,6 +109,8 @@ def write_deltacommit(
             )
             files.append(NewFile(join_path(partition, str(name)), data, stat))
     tables = complete_deltacommit(tables, time, files, UPSERT)
+    for file in files:
+        WRITTEN.keep(metadata.storage, file.path, file.data)
     # of an index that is kept by partitions a new one may have got its first
     named = {name: without_files(some) for name, some in groups.items() if not changes[name].owned}
     return replace(tables, groups=KnownGroups(tables.timeline.instants, {**known, **named}))
@@ -136,7 +140,7 @@ def begin_deltacommit(tables: MetadataState, time: InstantTime) -> MetadataState
     """
     active = tables.metadata.active
     requested = Instant(time, Action.DELTACOMMIT, State.REQUESTED)
-    return tables.with_instant(active.to_inflight(active.create_requested(requested)))
+    return tables.with_instant(active.begin(requested))
 
 
 def complete_deltacommit(
@@ -152,7 +156,8 @@ def complete_deltacommit(
     """
     metadata = tables.metadata
     # every put is waited for before the next step
-    list(metadata.run_map(_Put(metadata.storage), files))
+    with flushed_together(metadata.storage) as storage:
+        list(metadata.run_map(_Put(storage), files))
     stats: dict[str, list[WriteStat]] = {}
     for file in files:
         if file.stat is not None:

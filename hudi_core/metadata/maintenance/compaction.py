@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -22,7 +22,7 @@ from hudi_core.actions.compaction import (
     request_compaction,
     start_compaction,
 )
-from hudi_core.avro import encode_datum, parse_writer_schema
+from hudi_core.avro.datum import encode_datum, parse_writer_schema
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError
@@ -65,6 +65,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.schema.table_schema import FILE_NAME, META_COLUMNS
+from hudi_core.storage.flushing import flushed_together
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.storage_lister import StorageLister
@@ -152,7 +153,8 @@ def _run(locked: MetadataState, instant: Instant, slices: Sequence[FileSlice] | 
     )
     untouched = _untouched(locked, work, slices, completion)
     extra = {SCHEMA_KEY: table_schema(), **shards_stated(untouched)}
-    body = merge_slices(metadata, work, merge_one, extra)
+    with flushed_together(metadata.storage) as storage:
+        body = merge_slices(metadata, work, replace(merge_one, storage=storage), extra)
     return complete_compaction(metadata, work, locked.next_time(), body)
 
 

@@ -15,8 +15,7 @@ from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import ALL_CHECKS, Check
 from hudi_core.metadata.partitions.registry import partition_of
 from hudi_core.metadata.snapshot import MetadataSnapshot

@@ -15,8 +15,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
 from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
 from hudi_core.model.difference import Difference

@@ -12,8 +12,7 @@ from hudi_core.metadata.key_index.key_records import DataFile
 from hudi_core.metadata.log.records import ColumnRange, MetadataRecord, PartitionChange
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.range_changes import RangeChanges
 from hudi_core.metadata.partitions.ranges import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -18,13 +18,12 @@ from hudi_core.metadata.keys import column_stats_key, id64, partition_name, part
 from hudi_core.metadata.log.records import ColumnRange, MetadataRecord, PartitionChange, RecordType
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, PARTITION_STATS
 from hudi_core.metadata.partitions.base import Reading
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.ranges import RangePartition, stored_statistics
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
 from hudi_core.metadata.statistics.bound_forms import BoundForm, bound_form, covers, outermost
-from hudi_core.metadata.statistics.column_records import range_records, removed_ranges
+from hudi_core.metadata.statistics.column_records import COUNTS, range_records, removed_ranges
 from hudi_core.metadata.statistics.expression_functions import EXPR
 from hudi_core.metadata.statistics.expressions import (
     COLUMN_STATS_TYPE,
@@ -138,9 +137,13 @@ class ExpressionRanges:
         parts = [self._in_form(one) for one in ranges]
         if not parts:
             return None
-        whole = parts[0]
-        for one in parts[1:]:
-            whole = self._around(whole, one)
+        bounded = [one for one in parts if one.min_value is not None]
+        low, high = outermost(bounded) if bounded else (None, None)
+        sums: dict[str, Any] = {
+            name: sum(getattr(one, name) or 0 for one in parts) for name in COUNTS
+        }
+        kind = self.form.value_type
+        whole = replace(parts[0], min_value=low, max_value=high, value_type=kind, **sums)
         return partition_record(partition, self.expression.column, whole)
 
     def _in_form(self, one: ColumnRange) -> ColumnRange:
@@ -148,25 +151,6 @@ class ExpressionRanges:
             return one
         low, high = map(self.form.wrap, widest_bounds(self.expression.result))
         return replace(one, min_value=low, max_value=high)
-
-    def _around(self, one: ColumnRange, other: ColumnRange) -> ColumnRange:
-        bounded = [each for each in (one, other) if each.min_value is not None]
-        low, high = outermost(bounded) if bounded else (one.min_value, one.max_value)
-
-        def both(name: str) -> int:
-            return (getattr(one, name) or 0) + (getattr(other, name) or 0)
-
-        return ColumnRange(
-            one.file_name,
-            one.column_name,
-            low,
-            high,
-            both("value_count"),
-            both("null_count"),
-            both("total_size"),
-            both("total_uncompressed_size"),
-            value_type=self.form.value_type,
-        )
 
 
 def partition_record(partition: PartitionPath, column: str, whole: ColumnRange) -> MetadataRecord:

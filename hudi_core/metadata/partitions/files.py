@@ -20,8 +20,7 @@ from hudi_core.metadata.log.records import (
 )
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
 from hudi_core.model.difference import Difference

@@ -18,8 +18,7 @@ from hudi_core.metadata.keys import id64, id128, partition_stats_key
 from hudi_core.metadata.log.records import ColumnRange, MetadataRecord
 from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.work import Work
 from hudi_core.metadata.statistics.bound_forms import covers, has_type, in_form
 from hudi_core.metadata.statistics.bounds import bound_arrays

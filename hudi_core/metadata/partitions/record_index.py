@@ -21,9 +21,8 @@ from hudi_core.metadata.log.records import MetadataRecord, PartitionChange, Reco
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, group_place
 from hudi_core.metadata.partitions.base import GroupCountFacts, MetadataPartition, Reading
-from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.key_changes import KeyChanges
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
 from hudi_core.metadata.table import metadata_storage

@@ -16,9 +16,8 @@ from hudi_core.metadata.keys import split_secondary_key
 from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
-from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.key_changes import KeyChanges
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
 from hudi_core.metadata.table import has_value_types

@@ -11,7 +11,7 @@ and a single one stays a value: it takes a microsecond, and a hundred as an arra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Context, Decimal
+from decimal import Decimal
 from enum import IntEnum
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
@@ -24,6 +24,7 @@ import pyarrow.types as pt
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.log.records import ValueType
+from hudi_core.model.bound_conversions import EXACT, decimal_of
 from hudi_core.model.stats import Scalar
 from hudi_core.schema.arrow_types import is_text
 
@@ -94,7 +95,6 @@ DECIMAL_DIGITS: Final = _DECIMAL_PRECISION - _DECIMAL_SCALE
 """Digits that it has room for before the point, and as many behind it."""
 _MAX_SCALE: Final = 38
 _DECIMAL_BYTES: Final = 16
-_EXACT: Final = Context(prec=100)
 _NUMBERS: Final = {
     stored.kind: number for number, stored in _STORED.items() if number != BoundType.FIXED
 }
@@ -185,7 +185,7 @@ def _to_nanos(micros: int) -> int:
 
 def _unscaled(scale: int, value: Decimal) -> bytes:
     # as Java's BigInteger: the fewest bytes with room for the sign
-    unscaled = int(value.scaleb(scale, _EXACT))
+    unscaled = int(value.scaleb(scale, EXACT))
     magnitude = unscaled if unscaled >= 0 else ~unscaled
     return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
@@ -233,7 +233,7 @@ def unwrapped(value: Any, stored: pa.DataType) -> Scalar | None:
     microseconds, neither of which is a bound below and above.
     """
     if pt.is_decimal(stored):
-        return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-stored.scale, _EXACT)
+        return decimal_of(value, stored.scale)
     found: Scalar = value
     if pt.is_timestamp(stored) or pt.is_time(stored):
         if stored.unit == "ns":

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.avro import parse_writer_schema
 from hudi_core.avro.columns import Columns, decode_columns
+from hudi_core.avro.datum import parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.keys import id64, partition_name, partition_stats_key

@@ -214,7 +214,8 @@ def _in_java_order(table: pa.Table) -> Mask:
 # --- ranges of partitions from those of their files ----------------------------------------------
 
 
-_COUNTS: Final = ("value_count", "null_count", "total_size", "total_uncompressed_size")
+COUNTS: Final = ("value_count", "null_count", "total_size", "total_uncompressed_size")
+"""What is added up of ranges."""
 
 
 def merged_range(ranges: Iterable[ColumnRange | None], form: BoundForm) -> ColumnRange | None:
@@ -230,7 +231,7 @@ def merged_range(ranges: Iterable[ColumnRange | None], form: BoundForm) -> Colum
         return None
     if len(parts) == 1:  # of most partitions that one commit touches
         return parts[0] if parts[0].is_tight_bound else replace(parts[0], is_tight_bound=True)
-    return _around(parts, {name: _sum(parts, name) for name in _COUNTS})
+    return _around(parts, sums_of(parts))
 
 
 def updated_range(
@@ -248,7 +249,7 @@ def updated_range(
     old, new = ([in_form(one, form) for one in some] for some in (gone, came))
     parts = [stored, *new]
     sums: dict[str, int] = {}
-    for name in _COUNTS:
+    for name in COUNTS:
         added, taken = _sum(parts, name), _sum(old, name)
         if added is None or taken is None or added < taken:
             return None
@@ -280,6 +281,11 @@ def _around(parts: Sequence[ColumnRange], sums: Mapping[str, Any]) -> ColumnRang
     bounded = [one for one in parts if has_values(one)]
     low, high = outermost(bounded) if bounded else (None, None)
     return replace(parts[0], min_value=low, max_value=high, is_tight_bound=True, **sums)
+
+
+def sums_of(ranges: Sequence[ColumnRange]) -> dict[str, Any]:
+    """What ranges count together; ``None`` of what one of them does not count."""
+    return {name: _sum(ranges, name) for name in COUNTS}
 
 
 def _sum(ranges: Sequence[ColumnRange], name: str) -> int | None:

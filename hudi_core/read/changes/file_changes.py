@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cached_property, partial
 
-from hudi_core.actions.cleaned import Cleaned
+from hudi_core.actions.clean import Cleaned
 from hudi_core.config.kinds import TableType
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError
 from hudi_core.meta_client import TableMetaClient

@@ -25,23 +25,21 @@ from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus, LogFileName, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.read.changes.feed import ChangeFeed
+from hudi_core.read.changes.feed import AFTER, BEFORE, ChangeFeed, ChangeLogs
 from hudi_core.read.changes.file_changes import ChangeSource, FileChanges, GroupChange
-from hudi_core.read.changes.logs import AFTER, BEFORE, ChangeLogs
 from hudi_core.read.changes.net_changes import (
     CHANGE_TYPE,
     NetChanges,
     NetPartitionChange,
+    SliceComparison,
     require_no_change_column,
 )
-from hudi_core.read.changes.row_changes import SliceComparison
 from hudi_core.read.changes.window import Windows, WindowWrite
 from hudi_core.read.file_pruning import prune_named
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.plan import PlannedSlice, ReadPlan, ScanPlan, read_schema
-from hudi_core.read.scan import FileScan, scan, slice_merging
-from hudi_core.read.virtual_keys import virtual_keys
+from hudi_core.read.scan import FileScan, scan, slice_merging, virtual_keys
 from hudi_core.schema.table_schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 from hudi_core.txn.recovery.lost_completion import is_tidied, require_none_lost
 
@@ -212,28 +210,23 @@ class IncrementalQuery:
                 "when they changed",
                 "Compare two snapshots instead.",
             )
-        self._client = client
+        self.client = client
         self._timeline = timeline
         self._index = index
-
-    @property
-    def client(self) -> TableMetaClient:
-        """The table, as the query sees it."""
-        return self._client
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The table's latest schema, meta columns first."""
-        return read_schema(self._client, self._timeline)
+        return read_schema(self.client, self._timeline)
 
     @cached_property
     def pruner(self) -> PartitionPruner:
         """What partition paths say about the rows."""
-        return PartitionPruner(self._client.config, self.schema)
+        return PartitionPruner(self.client.config, self.schema)
 
     @cached_property
     def _windows(self) -> Windows:
-        index, client = self._index, self._client
+        index, client = self._index, self.client
         if isinstance(index, MetadataLister):
             require_none_lost(
                 client,
@@ -246,7 +239,7 @@ class IncrementalQuery:
 
     @cached_property
     def _changes(self) -> FileChanges:
-        return FileChanges(self._client, self._timeline, self._index, self.pruner)
+        return FileChanges(self.client, self._timeline, self._index, self.pruner)
 
     def plan(
         self,
@@ -283,7 +276,7 @@ class IncrementalQuery:
     ) -> pa.RecordBatchReader:
         """Return the changed rows; see :meth:`plan` and :func:`hudi_core.read.scan.scan`."""
         wanted = to_filter(row_filter, self.schema)
-        return scan(self._client, self.plan(begin, end, wanted), columns, wanted, batch_rows)
+        return scan(self.client, self.plan(begin, end, wanted), columns, wanted, batch_rows)
 
     def net(
         self,
@@ -342,7 +335,7 @@ class IncrementalQuery:
                 if change.expired is not None or any(one.path in may_match for one in change.files)
             ]
         logs = self._logs(shown, wanted)
-        changes = ChangeSources(self._client, self._changes, logs).chosen(changes, len(data))
+        changes = ChangeSources(self.client, self._changes, logs).chosen(changes, len(data))
         self._require_times([file for change in changes for file in change.needed])
         # the versions of a group one after the other, so that each is read once
         ordered = tuple(sorted(changes, key=lambda change: change.group))
@@ -359,7 +352,7 @@ class IncrementalQuery:
         self._require_times(files)
 
     def _require_times(self, files: Sequence[PlannedSlice]) -> None:
-        client = self._client
+        client = self.client
         if not client.config.virtual_keys:
             return
 
@@ -385,12 +378,12 @@ class IncrementalQuery:
         needed = _needed(columns, wanted)
         fields = [field for field in self.schema if field.name in needed]
         # without any column there would be no rows
-        return ChangeLogs(self._client.files, pa.schema(fields or [self.schema[-1]]))
+        return ChangeLogs(self.client.files, pa.schema(fields or [self.schema[-1]]))
 
     def _comparison(self, columns: Sequence[str], wanted: Filter | None) -> SliceComparison:
         needed = {RECORD_KEY, COMMIT_TIME, *_needed(columns, wanted)}
         names = tuple(name for name in self.schema.names if name in needed)
-        client = self._client
+        client = self.client
         return SliceComparison(
             FileScan(
                 client.files,
@@ -411,7 +404,7 @@ class IncrementalQuery:
         logged = frozenset(file.path for file in files if file.logs)
         some = [file for file in files if file.partition_path in kept and not file.logs]
         # of columns known from paths, ranges say no more
-        known = self.pruner.identity | self._client.config.former_names
+        known = self.pruner.identity | self.client.config.former_names
         listed = [FileStatus(file.path, file.size) for file in some]
         mask = prune_named(self._index, listed, wanted, self.schema, known)
         return logged | frozenset(some[place].path for place in np.flatnonzero(mask))

@@ -46,7 +46,7 @@ from hudi_core.services.adoption.source import (
     plain_table,
     read_schema,
 )
-from hudi_core.services.design import design_table
+from hudi_core.services.create import design_table
 from hudi_core.services.opening import opened_config
 from hudi_core.services.progress import CountedMap, Progress
 from hudi_core.storage.data_files import data_filesystem

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.actions.clean import replaced_by_archived
 from hudi_core.actions.clean_of_files import retained_since, savepointed_files
 from hudi_core.actions.clean_plan import (
     CleanRules,
@@ -21,7 +22,6 @@ from hudi_core.actions.clean_plan import (
     Retention,
     make_clean_plan,
 )
-from hudi_core.actions.cleaned import replaced_by_archived
 from hudi_core.actions.clustering_plan import PlannedGroup
 from hudi_core.base_file.footer import read_columns, read_file_metadata
 from hudi_core.base_file.key_footer import AVRO_SCHEMA_FOOTER

@@ -44,19 +44,18 @@ from hudi_core.metadata.table import (
 )
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.difference import Difference
-from hudi_core.model.file_index import FileIndex
+from hudi_core.model.file_index import FileIndex, NamedFile, StatedColumn
 from hudi_core.model.files import FileGroupId, FileSlice, FileStatus
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
-from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.services.mending.differences import (
     RepeatedKeys,
     Source,
     TableValidation,
+    compare_keys,
     find_repeated_keys,
 )
-from hudi_core.services.mending.key_differences import compare_keys
 from hudi_core.services.mending.lost_completions import lost_completions, returned_groups
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.storage.hadoop_checksums import stale_checksums
@@ -64,9 +63,8 @@ from hudi_core.storage.location import parse_location
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery.roll_forward import can_record
-from hudi_core.view.committed_files import CommittedFiles
+from hudi_core.view.committed_files import CommittedFiles, foreign_data_files, unnamed_files
 from hudi_core.view.file_system import FileSystemView, replaced_groups, written_files
-from hudi_core.view.orphans import foreign_data_files, unnamed_files
 from hudi_core.view.storage_lister import StorageLister
 
 _ATTEMPTS: Final = 5

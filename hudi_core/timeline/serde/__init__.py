@@ -11,8 +11,8 @@ import json
 from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
-from hudi_core import avro
-from hudi_core.avro import ParsedSchema, decode_datum, parse_writer_schema
+from hudi_core.avro import datum as avro
+from hudi_core.avro.datum import ParsedSchema, decode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.model.actions import (
     CleanerPlan,

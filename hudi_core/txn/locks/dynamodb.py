@@ -31,7 +31,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.lock_servers import DynamoLockConfig
-from hudi_core.config.options import Secret
 from hudi_core.errors import LockError, ResourceLimitError
 from hudi_core.txn.locks.in_process import HeldLock, InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required
@@ -316,12 +315,8 @@ def client_of(options: DynamoLockConfig, _: int) -> Any:
         region_name=options.region_name,
         endpoint_url=options.endpoint_url,
         config=_CONFIG,
-        **{name: _revealed(key) for name, key in keys.items()},
+        **{name: (None if key is None else key.reveal()) for name, key in keys.items()},
     )
-
-
-def _revealed(key: Secret | None) -> str | None:
-    return None if key is None else key.reveal()
 
 
 def is_condition(error: ClientError) -> bool:

@@ -28,11 +28,75 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
+import filelock
+
 from hudi_core.engine.base import start_thread
 from hudi_core.errors import LockError
 from hudi_core.storage.location import parse_location
-from hudi_core.txn.locks.file import FileLock
-from hudi_core.txn.locks.in_process import HeldLock, canonical_path
+from hudi_core.txn.locks.in_process import HeldLock, InProcessLock, canonical_path
+
+# --- a lock between the processes that share a file system ----------------------------------------
+
+
+_POLL_S: Final = 0.02
+
+
+class FileLock(HeldLock[filelock.BaseFileLock]):
+    """Excludes other processes by an OS lock on a file.
+
+    The system gives the lock back when its holder ends, however it ends. The file itself stays: a
+    lock file that is removed can be locked twice.
+
+    ``folder`` is by default ``.hoodie/.locks`` of the table. It may serve many tables, as the name
+    of the file is made from the table's path.
+    """
+
+    def __init__(self, base_path: str, folder: str | None = None) -> None:
+        table = canonical_path(base_path)
+        if folder is None:
+            self.path = os.path.join(table, ".hoodie", ".locks", "table.lock")
+        else:
+            name = hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+            self.path = os.path.join(parse_location(folder).key, f"table-{name}.lock")
+        # the system's lock alone would do, but threads are served faster without polling
+        super().__init__(InProcessLock(self.path))
+
+    def lease_left(self) -> float:
+        """Return infinity: the lock lasts as long as its holder."""
+        return math.inf
+
+    def owner(self) -> str | None:
+        """The process that has the file locked; the file names none."""
+        return f"the process of this machine that has {self.path} locked"
+
+    def _give_back(self, held: filelock.BaseFileLock) -> None:
+        held.release()
+
+    def _wait(self, deadline: float, _: float) -> filelock.BaseFileLock | None:
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            lock = filelock.FileLock(
+                self.path,
+                thread_local=False,
+                poll_interval=_POLL_S,
+                fallback_to_soft=False,
+                preserve_lock_file=True,
+            )
+            with contextlib.suppress(filelock.Timeout):
+                lock.acquire(timeout=max(deadline - time.monotonic(), 0.0))
+                return lock
+        except (OSError, NotImplementedError) as error:
+            raise LockError(
+                f"{self.path} cannot be locked: {error}",
+                "Check the permissions. On a file system without locks, name a local folder that "
+                "all writers share in hoodie.write.lock.filesystem.path.",
+                path=self.path,
+            ) from error
+        return None
+
+
+# --- the lock of Hudi's provider ------------------------------------------------------------------
+
 
 _NAME: Final = "lock"
 _CHECKSUM: Final = ".lock.crc"
@@ -59,7 +123,7 @@ class HudiFileLock(HeldLock["_Held"]):
         self._own = FileLock(base_path, folder)
         super().__init__(self._own)
         place = os.path.join(table, ".hoodie") if folder is None else parse_location(folder).key
-        self._path = os.path.join(place, _NAME)
+        self.path = os.path.join(place, _NAME)
         self._checksum = os.path.join(place, _CHECKSUM)
         # made where the other lock keeps its file, under a name that only its holder uses
         name = hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:32]
@@ -67,15 +131,10 @@ class HudiFileLock(HeldLock["_Held"]):
         self._expire_s = expire_s
         self._has_waited = False
 
-    @property
-    def path(self) -> str:
-        """Path of the lock file."""
-        return self._path
-
     def owner(self) -> str | None:
         """What the file says now of who made it, and when."""
         with contextlib.suppress(OSError):
-            file = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+            file = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 return _named(os.read(file, _MAX_BYTES), os.fstat(file).st_mtime)
             finally:
@@ -91,7 +150,7 @@ class HudiFileLock(HeldLock["_Held"]):
 
     def _wait(self, deadline: float, timeout_s: float) -> _Held | None:
         self._has_waited = False
-        with _translated(self._path):
+        with _translated(self.path):
             return super()._wait(deadline, timeout_s)
 
     def _take(self) -> _Held | None:
@@ -107,10 +166,10 @@ class HudiFileLock(HeldLock["_Held"]):
         return held
 
     def _made(self) -> _Held | None:
-        os.makedirs(os.path.dirname(self._path), exist_ok=True)
-        held = _Held.make(self._new, self._path, self._expire_s)
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        held = _Held.make(self._new, self.path, self._expire_s)
         if held is None and self._remove_dead():
-            held = _Held.make(self._new, self._path, self._expire_s)
+            held = _Held.make(self._new, self.path, self._expire_s)
         return held
 
     def _remove_dead(self) -> bool:
@@ -119,7 +178,7 @@ class HudiFileLock(HeldLock["_Held"]):
         ``True`` when it is gone.
         """
         try:
-            found = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+            found = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return True
         try:
@@ -129,8 +188,8 @@ class HudiFileLock(HeldLock["_Held"]):
             is_old = 0 < self._expire_s < time.time() - status.st_mtime
             if not (is_old or _is_ours(os.read(found, _MAX_BYTES))):
                 return False
-            if _same(self._path, status):
-                for path in (self._path, self._checksum):
+            if _same(self.path, status):
+                for path in (self.path, self._checksum):
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(path)
             return True

@@ -21,9 +21,8 @@ from hudi_core.model.protocols import LockProvider
 from hudi_core.plugin.guarded_index import GuardedLock
 from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks.base import BaseLockProvider
-from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.locks.in_process import InProcessLock
-from hudi_core.txn.locks.lock_file import HudiFileLock
+from hudi_core.txn.locks.lock_file import FileLock, HudiFileLock
 from hudi_core.txn.locks.place import LockPlace
 from hudi_core.txn.locks.storage import StorageLock
 
@@ -45,10 +44,6 @@ class _OfExtra:
         require_library(self.library, self.extra, chosen, need)
         lock: LockProvider = import_module(f"{__package__}.{self.module}").lock_of(place, config)
         return lock
-
-
-def _in_process(place: LockPlace, _: LockConfig) -> LockProvider:
-    return InProcessLock(place.base_path)
 
 
 def _file_system(place: LockPlace, config: LockConfig) -> LockProvider:
@@ -74,7 +69,7 @@ def _storage(place: LockPlace, config: LockConfig) -> LockProvider:
 
 
 _LOCKS: Final[Mapping[LockKind, Callable[[LockPlace, LockConfig], LockProvider]]] = {
-    LockKind.IN_PROCESS: _in_process,
+    LockKind.IN_PROCESS: lambda place, _: InProcessLock(place.base_path),
     LockKind.FILE_SYSTEM: _file_system,
     LockKind.LOCK_FILE: _lock_file,
     LockKind.STORAGE: _storage,

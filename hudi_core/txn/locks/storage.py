@@ -28,8 +28,7 @@ from hudi_core.errors import (
     StorageError,
 )
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.conditional import require_conditional_puts
-from hudi_core.storage.store_clock import store_now_ms
+from hudi_core.storage.probes import require_conditional_puts, store_now_ms
 from hudi_core.txn.locks.in_process import HeldLock, InProcessLock
 from hudi_core.txn.locks.renewal import Renewal
 

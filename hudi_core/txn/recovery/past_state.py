@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hudi_core.actions.cleaned import Cleaned, require_not_cleaned
+from hudi_core.actions.clean import Cleaned, require_not_cleaned
 from hudi_core.errors import HistoryExpiredError
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata, ReplaceCommitMetadata

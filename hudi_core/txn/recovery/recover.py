@@ -29,8 +29,8 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.storage.probes import sweep
 from hudi_core.storage.temp_folders import TEMP_FOLDER
 from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.clock import require_same_zone
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.ownership import require_own_claims, without_foreign_metadata

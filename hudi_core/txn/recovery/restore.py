@@ -30,8 +30,7 @@ from hudi_core.errors import (
     InstantNotFoundError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.maintenance.beside import announce_rebuild
-from hudi_core.metadata.maintenance.lifecycle import ensure_metadata_table
+from hudi_core.metadata.maintenance.lifecycle import announce_rebuild, ensure_metadata_table
 from hudi_core.metadata.session import MetadataSession, can_undo, record_rollback
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.actions import (
@@ -50,7 +49,7 @@ from hudi_core.txn.heartbeat import remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import present_version, publish_with_retry
 from hudi_core.txn.recovery.past_state import require_stored
-from hudi_core.txn.recovery.refused_plan import asking_format
+from hudi_core.txn.recovery.rollback_checks import asking_format
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
@@ -98,7 +97,7 @@ def tidy_restores(state: TableState) -> TableState:
 def continue_restore(state: TableState, instant: Instant, *, is_new: bool = False) -> Restored:
     """Bring a restore whose plan is on the timeline to its end.
 
-    ``is_new``: see :func:`~hudi_core.txn.recovery.refused_plan.asking_format`.
+    ``is_new``: see :func:`~hudi_core.txn.recovery.rollback_checks.asking_format`.
     :class:`CorruptMetadataError` (a plan that is damaged or leaves writes in between) and
     :class:`TableServiceError` mean that nothing was deleted. After :class:`CommitStateUnknownError`
     the restore is complete on the Hudi timeline, and the format does not hold it yet.

@@ -3,7 +3,7 @@
 A write is published as long as nothing contradicts it by now: no write that completed later is in
 the format (its readers would find rows behind the point that they had read to), and none that
 completed since it began touched the same. Otherwise it is taken back; never by deleting alone, for
-the request of its writer may be on its way yet: see :mod:`hudi_core.txn.recovery.roll_forward`.
+the request of its writer may be on its way yet: the rollback is fenced.
 The steps are taken in the order of completion, and no write completes while one of them is left.
 """
 
@@ -63,8 +63,7 @@ from hudi_core.txn.publication import (
     with_parent_version,
 )
 from hudi_core.txn.recovery import rollback
-from hudi_core.txn.recovery.refused_plan import asking_format
-from hudi_core.txn.recovery.rollback_checks import require_can_be_fenced
+from hudi_core.txn.recovery.rollback_checks import asking_format, require_can_be_fenced
 from hudi_core.txn.state import TableState
 
 _log = logging.getLogger(__name__)

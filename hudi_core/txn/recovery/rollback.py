@@ -51,8 +51,7 @@ from hudi_core.txn.publication import (
     publish_with_retry,
     version_of_any_writer,
 )
-from hudi_core.txn.recovery.refused_plan import asking_format
-from hudi_core.txn.recovery.rollback_checks import require_can_be_rolled_back
+from hudi_core.txn.recovery.rollback_checks import asking_format, require_can_be_rolled_back
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
