@@ -146,7 +146,8 @@ def _assigned(module: Module) -> Iterator[tuple[str, ast.stmt]]:
             yield node.name, node
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from ((one.id, node) for one in targets if isinstance(one, ast.Name))
+            names = (one for target in targets for one in ast.walk(target))
+            yield from ((one.id, node) for one in names if isinstance(one, ast.Name))
 
 
 def _is_fixture(node: ast.stmt) -> bool:

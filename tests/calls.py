@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from hudi_core.storage.posix import PosixStorage
+
 Act = Callable[..., object]
 
 
@@ -54,3 +56,21 @@ def failing(error: BaseException) -> Callable[..., NoReturn]:
         raise error
 
     return fail
+
+
+def disk_requests(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[tuple[str, str]]:
+    """Note which of these methods of storages on a disk are called, with the path of each call."""
+    noted = list[tuple[str, str]]()
+
+    def note(name: str) -> None:
+        plain = getattr(PosixStorage, name)
+
+        def called(storage: PosixStorage, path: str = "", *more: Any, **named: Any) -> Any:
+            noted.append((name, path))
+            return plain(storage, path, *more, **named)
+
+        monkeypatch.setattr(PosixStorage, name, called)
+
+    for name in names:
+        note(name)
+    return noted

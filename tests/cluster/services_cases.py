@@ -13,16 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import hudi_core as hudi
-from hudi_core.config.write import WriteConfig
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.model.instant import Action
 from hudi_core.services.metadata import MetadataOperator
-from hudi_core.services.opening import open_table
-from hudi_core.txn.table_lock import table_lock
 from tests.cluster.written import STORES, WatchedEngine, frame, made, require_right
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place
 from tests.crash.rows import CHANGED, Held, as_table, dropping, putting
+from tests.operators import operator
 from tests.tables import FORMATS
 
 TIGHT = {
@@ -99,8 +97,7 @@ def purge(table: hudi.Table, spark: SparkSession, engine: SparkEngine) -> None:
 def rebuild_metadata(table: hudi.Table, spark: SparkSession, engine: SparkEngine) -> None:
     options = dict(table._session.options)
     for act in (MetadataOperator.delete, MetadataOperator.create):
-        opened, config = open_table(table.path, options), WriteConfig.from_options(options)
-        act(MetadataOperator(opened, table_lock(opened, config), config))
+        act(operator(table.path, options))
     table.upsert(frame(spark, AGAIN), engine=engine)
     kinds = {one.action for one in table.timeline.instants}
     assert Action.COMMIT in kinds

@@ -18,7 +18,6 @@ from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.services.rollback import RestoreResult
 from tests.crash.found_folders import PARTITION
-from tests.crash.metadata_scenes import operator
 from tests.crash.rows import (
     CHANGED,
     NEW,
@@ -31,6 +30,7 @@ from tests.crash.rows import (
     replacing,
 )
 from tests.crash.tables import OPTIONS, RETAINED, SEVERAL, crashing_table
+from tests.operators import operator
 
 _INSERTED: Final = {**OPTIONS, "hoodie.datasource.write.operation": "insert"}
 """Rows that are written twice are there twice."""

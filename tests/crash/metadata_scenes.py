@@ -19,16 +19,14 @@ import pyarrow as pa
 import hudi_core as hudi
 from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, plan_archive
-from hudi_core.config.write import WriteConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.model.instant import Action
-from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.table_lock import table_lock
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
 from tests.crash.disk_states import DiskState, DiskStates
+from tests.operators import operator
 from tests.tables import SCHEMA, new_table
 
 COLUMNS: Final = (
@@ -73,12 +71,6 @@ def table_of(rows: Rows) -> pa.Table:
     return pa.Table.from_pylist(
         [dict(zip(SCHEMA.names, row, strict=True)) for row in sorted(rows)], SCHEMA
     )
-
-
-def operator(path: str, options: dict[str, str]) -> MetadataOperator:
-    """Return what the commands about a metadata table call."""
-    opened, config = open_table(path, options), WriteConfig.from_options(options)
-    return MetadataOperator(opened, table_lock(opened, config), config)
 
 
 def upsert(path: str, options: dict[str, str]) -> None:

@@ -13,8 +13,8 @@ import hudi_core as hudi
 from tests import tables
 from tests.clock_set_back import clock_set_back
 from tests.crash.kinds import STORED, creation_options, data_root
-from tests.crash.metadata_scenes import operator
 from tests.crash.rows import FIRST, NEW, SECOND, as_table
+from tests.operators import operator
 from tests.tables import SCHEMA
 from tests.version_6 import to_version_6
 

@@ -16,10 +16,6 @@ from hudi import HudiTableBuilder
 from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
-from hudi_core.config.write import WriteConfig
-from hudi_core.services.metadata import MetadataOperator
-from hudi_core.services.opening import open_table
-from hudi_core.txn.table_lock import table_lock
 from tests import tables
 from tests.tables import rows_of
 
@@ -44,12 +40,6 @@ def two_writes(path: Path, table_format: str = "native", **options: str) -> hudi
     table = tables.new_table(path, batch(1, "a", "b", "x"), options, format=table_format)
     table.upsert(batch(2, "a", "y"))
     return table
-
-
-def operator(path: Path) -> MetadataOperator:
-    """What builds and drops the indexes of a table."""
-    table, config = open_table(str(path), {}), WriteConfig.from_options({})
-    return MetadataOperator(table, table_lock(table, config), config)
 
 
 def damage_file_list(path: Path) -> None:

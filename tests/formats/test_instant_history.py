@@ -14,7 +14,7 @@ import hudi_core as hudi
 from hudi_core.cli import app
 from hudi_core.model.instant import Instant, State
 from hudi_core.services.opening import open_table
-from hudi_core.storage.posix import PosixStorage
+from tests.calls import disk_requests
 from tests.formats.two_steps import READABLE, batch, left_between, small_table
 
 OFF = {"hoodie.table.services.enabled": "false", "hoodie.metadata.compact.max.delta.commits": "2"}
@@ -181,17 +181,10 @@ def test_history_is_fenced(path: Path, monkeypatch: pytest.MonkeyPatch, table_fo
 
 def test_a_limit_spares_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = written(tmp_path / "t", "native")
-    read: list[str] = []
-    real = PosixStorage.read
-
-    def counted(self: PosixStorage, path: str, max_bytes: int | None = None) -> bytes:
-        read.append(path.rpartition("/")[2])
-        return real(self, path, max_bytes)
-
-    monkeypatch.setattr(PosixStorage, "read", counted)
+    read = disk_requests(monkeypatch, "read")
     table.history(2)
-    assert len([name for name in read if name.endswith((".commit", ".clean"))]) == 2
-    assert not [name for name in read if name.endswith(".parquet")]
+    assert len([path for _, path in read if path.endswith((".commit", ".clean"))]) == 2
+    assert not [path for _, path in read if path.endswith(".parquet")]
 
 
 def test_a_negative_limit_is_refused(path: Path) -> None:

@@ -18,12 +18,13 @@ from hudi_core.actions.clean import request_clean
 from hudi_core.model.actions import CleanerPlan, InstantInfo, RestorePlan, RollbackPlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.opening import open_table
-from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode
 from tests import tables
+from tests.calls import disk_requests
 from tests.foreign_services import VERSIONS, foreign_archive, foreign_clean, without_own_keys
 from tests.formats.foreign_writers import append
-from tests.formats.service_tables import TAGGED, agree, bag, batch, by_hudi_rs, operator
+from tests.formats.service_tables import TAGGED, agree, bag, batch, by_hudi_rs
+from tests.operators import operator
 from tests.samples import IS_WHOLE
 from tests.tables import new_table
 
@@ -193,19 +194,11 @@ def test_files_that_a_dead_clean_deleted_are_missed_by_name(path: Path) -> None:
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Paths of the files that are read through a storage."""
-    read, paths = PosixStorage.read, list[str]()
-
-    def noting(storage: PosixStorage, path: str, max_bytes: int | None = None) -> bytes:
-        paths.append(path)
-        return read(storage, path, max_bytes)
-
-    monkeypatch.setattr(PosixStorage, "read", noting)
-    return paths
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    return disk_requests(monkeypatch, "read")
 
 
-def test_the_last_clean_tells_of_a_retained_state(path: Path, reads: list[str]) -> None:
+def test_the_last_clean_tells_of_a_retained_state(path: Path, reads: list[tuple[str, str]]) -> None:
     table, states = with_states(path, "native")
     for ts in range(4, 14):
         upsert(table, states, ts)
@@ -218,8 +211,8 @@ def test_the_last_clean_tells_of_a_retained_state(path: Path, reads: list[str]) 
         else:
             with pytest.raises(errors.HistoryExpiredError):
                 now.to_arrow(as_of=time)
-        found = [one for one in reads if "clean" in one.rpartition("/")[2]]
-        cleans.append((len(found), any("history" in one for one in reads)))
+        found = [one for _, one in reads if "clean" in one.rpartition("/")[2]]
+        cleans.append((len(found), any("history" in one for _, one in reads)))
     assert cleans[-3:] == [(1, False)] * 3
     # beyond them no more are read than came after
     after = sum(one.action is Action.CLEAN for one in table.timeline.instants)

@@ -20,7 +20,8 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from tests.formats.dying_writers import death_in
-from tests.formats.service_tables import agree, batch, damage_file_list, operator, sound, two_writes
+from tests.formats.service_tables import agree, batch, damage_file_list, sound, two_writes
+from tests.operators import operator
 
 INDEX = "secondary_index_ts"
 BUILD = "hudi_core.metadata.maintenance.lifecycle.PartitionBuilder.build"

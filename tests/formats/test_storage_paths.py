@@ -15,8 +15,6 @@ from deltalake import DeltaTable, write_deltalake
 import hudi_core as hudi
 from hudi_core import errors
 from hudi_core.config.placement import STORAGE_POINT, PlacementKeys
-from hudi_core.config.write import WriteConfig
-from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.storage.claims import Claim
 from hudi_core.storage.hadoop import hadoop_options
@@ -24,7 +22,6 @@ from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
-from hudi_core.txn.table_lock import table_lock
 from tests.counted_s3 import counted_s3
 from tests.federated_tables import (
     OBJECT_STORE,
@@ -42,6 +39,7 @@ from tests.federated_tables import (
     trips,
 )
 from tests.moto_s3 import S3Service
+from tests.operators import operator
 
 STRATEGY = """
 from hudi_core.spi import InvalidOptionError, StorageStrategy
@@ -590,9 +588,7 @@ def test_what_others_wrote_is_named_by_all_who_look(base: str, operation: str) -
 
 
 def drop_metadata_table(base: str) -> None:
-    table = open_table(base, {})
-    config = WriteConfig.from_options({})
-    MetadataOperator(table, table_lock(table, config), config).delete()
+    operator(base).delete()
 
 
 def test_a_metadata_table_that_others_dropped_is_not_made_without_their_files(base: str) -> None:

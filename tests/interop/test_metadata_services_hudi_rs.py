@@ -16,18 +16,16 @@ import pytest
 import hudi_core as hudi
 from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, plan_archive
-from hudi_core.config.write import WriteConfig
 from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.table import metadata_client
 from hudi_core.model.instant import Action
-from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.storage import open as opening
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
-from hudi_core.txn.table_lock import table_lock
 from tests import tables
 from tests.foreign import by_hudi_rs
+from tests.operators import operator
 from tests.tables import SCHEMA
 from tests.unit.mortal_disk import Killed, MortalDisk
 
@@ -69,24 +67,20 @@ def test_a_table_in_an_object_store(s3: Any) -> None:
     for number in range(8):
         table.upsert(pa.Table.from_pylist([{"id": f"{number}", "part": "x", "ts": number}], SCHEMA))
 
-    def operator() -> MetadataOperator:
-        opened, config = open_table(root, options), WriteConfig.from_options(options)
-        return MetadataOperator(opened, table_lock(opened, config), config)
-
-    client = operator().table.client
+    client = operator(root, options).table.client
     kinds = {one.action for one in metadata_client(client).timeline()}
     assert kinds == {Action.DELTACOMMIT, Action.COMMIT, Action.CLEAN}
     assert validate(client).is_valid
-    operator().index("bloom_filters")
-    operator().drop("bloom_filters")
-    operator().index("bloom_filters")
-    report = validate(operator().table.client)
+    operator(root, options).index("bloom_filters")
+    operator(root, options).drop("bloom_filters")
+    operator(root, options).index("bloom_filters")
+    report = validate(operator(root, options).table.client)
     assert (report.is_valid, report.checked["bloom_filters"]) == (True, 8)
-    kept = operator().delete(backup=True)
+    kept = operator(root, options).delete(backup=True)
     objects = {path for path in s3.objects(root) if ".hoodie/metadata" in path}
     assert (objects, kept is not None) == (set(), True)
-    assert len(operator().create()) == 1
-    assert validate(operator().table.client).is_valid
+    assert len(operator(root, options).create()) == 1
+    assert validate(operator(root, options).table.client).is_valid
     assert hudi.Table.open(root, options).to_arrow().num_rows == 8
 
 

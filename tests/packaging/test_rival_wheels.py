@@ -118,7 +118,7 @@ class Observer:
         raise SystemError("the observer is unwell")
         return FormatCommit("mine")
 """
-FORMATS, OBSERVERS = "hudi.table_formats", "hudi.observers"
+FORMAT_GROUP, OBSERVERS = "hudi.table_formats", "hudi.observers"
 
 
 @dataclass(frozen=True)
@@ -150,13 +150,13 @@ class Shipped:
 
 
 WHEELS = (
-    Shipped("hudi-rival-one", GOOD, {FORMATS: {"lake": "Format"}}),
-    Shipped("hudi-rival-two", GOOD, {FORMATS: {"Lake": "Format", "native": "Format"}}),
-    Shipped("hudi-broken-format", BROKEN, {FORMATS: {"broken": "Format"}}),
-    Shipped("hudi-forgetful-format", FORGETFUL, {FORMATS: {"forgetful": "Format"}}),
-    Shipped("hudi-older-format", OLDER, {FORMATS: {"older": "Format"}}),
-    Shipped("hudi-later-format", LATER, {FORMATS: {"later": "Format"}}),
-    Shipped("hudi-major-format", MAJOR, {FORMATS: {"major": "Format"}}),
+    Shipped("hudi-rival-one", GOOD, {FORMAT_GROUP: {"lake": "Format"}}),
+    Shipped("hudi-rival-two", GOOD, {FORMAT_GROUP: {"Lake": "Format", "native": "Format"}}),
+    Shipped("hudi-broken-format", BROKEN, {FORMAT_GROUP: {"broken": "Format"}}),
+    Shipped("hudi-forgetful-format", FORGETFUL, {FORMAT_GROUP: {"forgetful": "Format"}}),
+    Shipped("hudi-older-format", OLDER, {FORMAT_GROUP: {"older": "Format"}}),
+    Shipped("hudi-later-format", LATER, {FORMAT_GROUP: {"later": "Format"}}),
+    Shipped("hudi-major-format", MAJOR, {FORMAT_GROUP: {"major": "Format"}}),
     Shipped("hudi-meddling", MEDDLING, {OBSERVERS: {"meddling": "Observer"}}),
 )
 

@@ -62,7 +62,7 @@ def test_helpers_that_tests_share_have_one_home(rooms: ModuleType, tmp_path: Pat
     files = {
         "tables": "SCHEMA: Final = 1\n_OWN = 2\n\n\ndef rows() -> None: ...\n",
         "test_a": "from tests.tables import rows\n_OWN = 3\n\n\ndef rows_of_a() -> None: ...\n",
-        "test_b": "SCHEMA = 4\n\n\ndef rows() -> None: ...\ndef table() -> None: ...\n",
+        "test_b": "_A, SCHEMA = 4, 4\n\n\ndef rows() -> None: ...\ndef table() -> None: ...\n",
         "test_c": "@pytest.fixture\ndef table(rows: int) -> None:\n    SCHEMA = 5\n",
     }
     (tmp_path / "tests").mkdir()

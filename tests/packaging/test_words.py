@@ -28,24 +28,8 @@ CIRCUMLOCUTION = re.compile(r"Return what\b|Tell\b")
 
 GONE = frozenset(
     {
-        "anew",
-        "door",
-        "doors",
-        "misfit",
-        "moment",
-        "moments",
-        "rehearsal",
-        "rehearse",
-        "said",
-        "saying",
-        "settle",
-        "settled",
-        "settlement",
-        "strange",
-        "told",
-        "truth",
-        "twin",
-        "twins",
+        *("anew", "door", "doors", "misfit", "moment", "moments", "rehearsal", "rehearse", "said"),
+        *("saying", "settle", "settled", "settlement", "strange", "told", "truth", "twin", "twins"),
         "upkeep",
     }
 )

@@ -1,13 +1,16 @@
-"""Ranges leave out a file only where none of its rows is accepted, and where they can tell that."""
+"""Ranges, pruning and filters leave out only what holds no row that is accepted."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
+import random
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +20,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.errors import SchemaError
+from hudi_core.config.kinds import KeyGeneratorType
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import PartitionValueError, SchemaError
+from hudi_core.model.files import PartitionPath
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.read.filters import to_filter
 from hudi_core.read.foreign import predicate_of_expression
+from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.predicate import And, Anything, Or, can_match, columns_of
+from hudi_core.storage.partition_path import PartitionPathCodec
+from tests.filter_matrix import Engines, MatrixTable, some_constraint, some_table
+from tests.filter_words import WORD_COLUMNS, Negated, Null, some_conditions, some_filter
+from tests.samples import IS_WHOLE
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VALUES: dict[pa.DataType, list[Any]] = {
@@ -280,3 +291,114 @@ def test_a_column_is_not_named_by_its_number() -> None:
     schema = pa.schema([("x", pa.int32()), ("y", pa.int32())])
     with pytest.raises(SchemaError, match="by its number"):
         to_filter(pc.field(0) == 1, schema)
+
+
+# --- pruning never drops a partition that holds a row which the filter accepts
+PRUNED = pa.schema(
+    [("_hoodie_partition_path", pa.string()), ("city", pa.string()), ("n", pa.int32())]
+)
+CITIES = st.one_of(st.none(), st.sampled_from(["a", "b", "a/b", "10", "%61", "A", "ä", "a b"]))
+NUMBERS = st.one_of(st.none(), st.integers(-3, 12))
+OPS = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
+CONDITIONS = st.one_of(
+    st.tuples(st.just("city"), OPS, CITIES.filter(bool)),
+    st.tuples(st.just("n"), OPS, st.integers(-3, 12)),
+    st.tuples(st.sampled_from(["city", "n"]), st.sampled_from(["is null", "is not null"])).map(
+        lambda pair: (*pair, None)
+    ),
+    st.tuples(
+        st.just("n"), st.sampled_from(["in", "not in"]), st.lists(st.integers(-3, 12), min_size=1)
+    ),
+    st.tuples(
+        st.just("city"),
+        st.sampled_from(["in", "not in"]),
+        st.lists(CITIES.filter(bool), min_size=1),
+    ),
+)
+
+
+def expression_of(condition: tuple[str, str, Any]) -> pc.Expression:
+    found = to_filter([condition], PRUNED)
+    assert found is not None
+    return found.expression
+
+
+FILTERS = st.recursive(
+    CONDITIONS.map(expression_of),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=3).map(lambda each: reduce(operator.and_, each)),
+        st.lists(inner, min_size=2, max_size=3).map(lambda each: reduce(operator.or_, each)),
+        inner.map(operator.invert),
+    ),
+    max_leaves=4,
+)
+
+
+@given(
+    rows=st.lists(st.tuples(CITIES, NUMBERS), min_size=1, max_size=12),
+    expression=FILTERS,
+    hive=st.booleans(),
+    encode=st.booleans(),
+    opaque=st.booleans(),
+)
+def test_every_matching_row_is_in_a_partition_that_is_kept(
+    rows: list[tuple[str | None, int | None]],
+    expression: pc.Expression,
+    hive: bool,
+    encode: bool,
+    opaque: bool,
+) -> None:
+    config = dataclasses.replace(
+        TableConfig(name="t", record_key_fields=("n",), partition_fields=("city", "n")),
+        keygen_type=KeyGeneratorType.COMPLEX,
+        hive_style=hive,
+        url_encode=encode,
+    )
+    codec = PartitionPathCodec(config.partition_fields, hive, encode)
+    stored: list[dict[str, Any]] = []
+    for city, n in rows:
+        try:
+            path = codec.encode([city, None if n is None else str(n)])
+        except PartitionValueError:
+            continue
+        stored.append({"_hoodie_partition_path": path, "city": city, "n": n})
+    table = pa.Table.from_pylist(stored, PRUNED)
+    partitions = sorted({PartitionPath(row["_hoodie_partition_path"]) for row in stored})
+
+    # a part that is not taken apart leaves the others to Arrow, which keeps no more
+    taken_apart = to_filter(expression, PRUNED)
+    given = expression & (pc.field("n") + 0 == pc.field("n") + 0) if opaque else expression
+    kept = PartitionPruner(config, PRUNED).keep(partitions, to_filter(given, PRUNED))
+
+    assert set(kept) <= set(PartitionPruner(config, PRUNED).keep(partitions, taken_apart))
+    matching = table.filter(expression)["_hoodie_partition_path"].to_pylist()
+    assert set(matching) <= set(kept)
+    assert list(kept) == [path for path in partitions if path in set(kept)]
+
+
+# --- random filters on random tables: every engine finds the rows that it finds in its own memory
+TABLE_COUNT, FILTER_COUNT = (50, 40) if IS_WHOLE else (2, 5)
+
+
+@pytest.mark.parametrize("number", range(TABLE_COUNT))
+def test_every_engine_finds_what_it_finds_in_its_memory(number: int, tmp_path: Path) -> None:
+    one, rng = some_table(number, tmp_path / "t"), random.Random(1000 + number)
+    stored = one.table.to_arrow(WORD_COLUMNS.names).sort_by("id").to_pylist()
+    assert list(map(str, stored)) == list(map(str, one.rows.to_pylist()))  # NaN is not itself
+    engines = Engines(one)
+    for _ in range(FILTER_COUNT):
+        given = some_filter(rng), some_conditions(rng), some_constraint(rng)
+        assert not [*engines.differences(*given)], (one.facts, given[0])
+    engines.close()
+
+
+def test_each_engine_that_is_wrong_is_found(tmp_path: Path) -> None:
+    one = some_table(0, tmp_path / "t")
+    lost = one.rows.slice(0, 1).set_column(0, "id", pa.array([-1]))
+    engines = Engines(MatrixTable(one.table, pa.concat_tables([one.rows, lost])))
+    found = [*engines.differences(Negated(Null("id")), [("id", "is not null", None)], {})]
+    assert {text.split()[0] for text in found} == {
+        *("to_arrow", "count", "scanner", "dataset", "connector", "duckdb", "polars", "change"),
+        *("text", "conditions", "pandas", "scan", "--where", "trino"),
+    }
+    engines.close()

@@ -9,11 +9,8 @@ import pyarrow as pa
 from hudi import HudiTableBuilder
 
 import hudi_core as hudi
-from hudi_core.config.write import WriteConfig
 from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.services.metadata import MetadataOperator
-from hudi_core.txn.table_lock import lock_at
 from tests.property.test_partitioned_index_model import indexed, stored
 
 VALUED = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
@@ -60,10 +57,3 @@ def check(table: hudi.Table, groups: int = 1) -> None:
     assert report.is_valid, report.findings
     read = HudiTableBuilder.from_base_uri(table.path).build().read()
     assert sum(batch.num_rows for batch in read) == table.to_arrow().num_rows
-
-
-def operator(table: hudi.Table, options: dict[str, str]) -> MetadataOperator:
-    opened = hudi.Table.open(table.path, options=options)._session.opened
-    config = WriteConfig.from_options(options)
-    lock = lock_at(opened.client.base_path, opened.client.storage, config)
-    return MetadataOperator(opened, lock, config)

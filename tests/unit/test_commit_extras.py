@@ -25,6 +25,7 @@ from hudi_core.timeline.serde import encode
 from hudi_core.txn.carried_metadata import IDEMPOTENCY_KEY, WITHHELD_KEY, Done
 from hudi_core.txn.carried_metadata import encode as encode_done
 from hudi_core.txn.heartbeat import Heartbeat
+from tests.calls import calls_of
 from tests.tables import TABLES, new_table, rows
 
 ROWS = rows("a", "b", city=["Rome", "Oslo"], n=[1, 2])
@@ -201,33 +202,25 @@ def test_writes_that_overlap_leave_no_gap(table: hudi.Table) -> None:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[Instant]:
-    """Give the instants whose files are read from a timeline, as they are read."""
-    found: list[Instant] = []
-    whole = ActiveTimeline.read
-
-    def counted(self: ActiveTimeline, instant: Instant) -> bytes:
-        found.append(instant)
-        return whole(self, instant)
-
-    monkeypatch.setattr(ActiveTimeline, "read", counted)
-    return found
+def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Reads of instant files: the timeline, and the instant."""
+    return calls_of(monkeypatch, ActiveTimeline, "read")
 
 
-def test_a_write_reads_the_commit_of_another_once(table: hudi.Table, read: list[Instant]) -> None:
+def test_a_write_reads_the_commit_of_another_once(table: hudi.Table, read: list[Any]) -> None:
     table.insert(ROWS, idempotency=("job", 1))
     last = table.timeline.completed_writes()[-1]
     read.clear()
     # who builds a metadata table reads which files each commit names
     hudi.Table.open(table.path, WITHOUT).upsert(ROWS, idempotency=("job", 2))
-    assert read.count(last) == 1
+    assert [instant for _, instant in read].count(last) == 1
 
 
-def test_a_write_does_not_read_its_own_commit(table: hudi.Table, read: list[Instant]) -> None:
+def test_a_write_does_not_read_its_own_commit(table: hudi.Table, read: list[Any]) -> None:
     last = table.insert(ROWS, idempotency=("job", 1)).instant
     read.clear()
     table.upsert(ROWS, idempotency=("job", 2))
-    assert last not in read
+    assert last not in [instant for _, instant in read]
 
 
 # --- rolling keys

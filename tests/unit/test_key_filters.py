@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 from hudi_core.metadata.index_definitions import put_definitions, read_definitions
 from hudi_core.metadata.key_index.unique_keys import (
@@ -24,7 +23,7 @@ from hudi_core.metadata.log.records import PartitionChange
 from hudi_core.metadata.partitions.key_changes import KeyChanges
 from hudi_core.metadata.partitions.record_index import RecordIndexPartition
 from hudi_core.services.metadata import MetadataOperator
-from hudi_core.txn.table_lock import table_lock
+from tests.operators import operator
 from tests.tables import FORMATS, TABLES, new_table, pairs, rows
 
 NUMBERED = pa.schema({"id": "string", "n": "int32", "city": "string", "ts": "int64"})
@@ -227,17 +226,14 @@ def test_a_partition_local_upsert_may_repeat_a_key(tmp_path: Path) -> None:
     assert cities(table, 4) == ["c4", "c5"]
 
 
-def operator(table: hudi.Table) -> MetadataOperator:
+def index_operator(table: hudi.Table) -> MetadataOperator:
     client = hudi.Table.open(table.path)._session.opened.client
     is_partly = read_definitions(client.storage, client.config).is_partitioned("record_index")
-    options = ROUTES["by partition" if is_partly else "whole"]
-    opened = hudi.Table.open(table.path, options=options)._session.opened
-    config = WriteConfig.from_options(opened.client.options)
-    return MetadataOperator(opened, table_lock(opened, config), config)
+    return operator(table.path, ROUTES["by partition" if is_partly else "whole"])
 
 
 def built_again(table: hudi.Table) -> None:
-    metadata = operator(table)
+    metadata = index_operator(table)
     metadata.drop("record_index")
     metadata.index("record_index")
 
@@ -342,8 +338,8 @@ def test_a_reader_sees_its_own_state(tmp_path: Path, change: str, format_: str) 
 
 
 def test_what_was_built_last_of_all_serves(table: hudi.Table) -> None:
-    operator(table).delete(backup=False)
-    operator(table).create()
+    index_operator(table).delete(backup=False)
+    index_operator(table).create()
     assert planned(hudi.Table.open(table.path), key(3)) == ["c3"]
 
 

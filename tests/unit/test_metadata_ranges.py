@@ -58,8 +58,9 @@ from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.stats import ColumnStats, Scalar
 from hudi_core.schema.arrow_types import leaves
+from tests.operators import operator
 from tests.tables import new_table
-from tests.unit.test_metadata_validator import a_record, client_of, operator, plant
+from tests.unit.test_metadata_validator import a_record, client_of, plant
 
 VERSIONS = ("8", "9")
 FILES_APART = {"hoodie.parquet.small.file.limit": "0"}
@@ -417,11 +418,11 @@ def test_a_column_that_options_name_gets_ranges_of_all_files(tmp_path: Path, how
 def test_ranges_of_partitions_go_with_those_of_files(tmp_path: Path) -> None:
     """They are made from these, and would go stale without them."""
     made = table_of(tmp_path / "t", "8", in_city("A", 1, x=[1]), in_city("B", 2, x=[2]))
-    operator(Path(made.path)).drop(COLUMN_STATS)
+    operator(made.path).drop(COLUMN_STATS)
     kept = StoredPartitions.of(client_of(Path(made.path)).config).complete
     assert {COLUMN_STATS, PARTITION_STATS}.isdisjoint(kept)
     with pytest.raises(TableServiceError, match="made from column_stats"):
-        operator(Path(made.path)).index(PARTITION_STATS)
+        operator(made.path).index(PARTITION_STATS)
     without = {**FILES_APART, "hoodie.metadata.index.column.stats.enable": "false"}
     hudi.Table.open(made.path, without).insert(in_city("A", 3, x=[30]))
     found = hudi.Table.open(made.path).to_arrow(filter=[("x", "=", 30)])

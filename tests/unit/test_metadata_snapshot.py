@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,50 +22,18 @@ from hudi_core.metadata.log.record_codec import RecordEncoder
 from hudi_core.metadata.log.records import FileEntry, FileList, MetadataRecord, RecordType
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.model.files import FileStatus, PartitionPath
-from hudi_core.model.protocols import Paths
+from hudi_core.model.files import PartitionPath
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.heartbeat import heartbeat_path
 from hudi_core.view.storage_lister import StorageLister
+from tests.calls import calls_of, disk_requests
 from tests.tables import new_table
 
 OPTIONS = {"hoodie.metadata.enable": "true"}
 MEASURED = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.float64())])
 METADATA = ".hoodie/metadata"
-
-
-class Counting(PosixStorage):
-    """Notes every call that reads, and every byte."""
-
-    def __init__(self, root: str) -> None:
-        super().__init__(root)
-        self.calls: list[tuple[str, str]] = []
-        self.bytes = 0
-
-    def read(self, path: str, max_bytes: int | None = None) -> bytes:
-        self.calls.append(("read", path))
-        return super().read(path, max_bytes)
-
-    def read_range(self, path: str, offset: int, length: int) -> bytes:
-        self.calls.append(("read", path))
-        data = super().read_range(path, offset, length)
-        self.bytes += len(data)
-        return data
-
-    def list(
-        self, prefix: str = "", recursive: bool = False, others: Paths | None = None
-    ) -> Iterator[FileStatus]:
-        self.calls.append(("list", prefix))
-        return super().list(prefix, recursive, others)
-
-    def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
-        self.calls.append(("list", folder))
-        return super().list_names(folder, others)
-
-    def head(self, path: str) -> FileStatus | None:
-        self.calls.append(("head", path))
-        return super().head(path)
+READS = ("read", "read_range", "list", "list_names", "head")
 
 
 def spread_rows(numbers: range, partitions: int) -> pa.Table:
@@ -90,9 +58,8 @@ def client_of(table: hudi.Table, **options: str) -> TableMetaClient:
     return replace(table._session.opened.client, options=options)
 
 
-def counted(table: hudi.Table) -> tuple[TableMetaClient, Counting]:
-    storage = Counting(table.path)
-    return replace(table._session.opened.client, storage=storage), storage
+def another_client(table: hudi.Table) -> TableMetaClient:
+    return replace(table._session.opened.client, storage=PosixStorage(table.path))
 
 
 @pytest.fixture(scope="module")
@@ -114,36 +81,33 @@ def ids(table: hudi.Table, row_filter: Any = None) -> list[int]:
 
 
 # --- cost
-def test_opening_costs_the_same_for_any_number_of_partitions(tmp_path: Path) -> None:
-    calls = {}
+def test_opening_costs_the_same_for_any_number_of_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests, calls = disk_requests(monkeypatch, *READS), {}
     for partitions in (1, 5, 120):
         table = create(tmp_path / str(partitions), partitions)
-        client, storage = counted(table)
-        lister = table_lister(client)
+        requests.clear()
+        lister = table_lister(another_client(table))
         found = lister.list_files(lister.list_partitions())
         assert len(found) == partitions
-        calls[partitions] = [kind for kind, _ in storage.calls]
-        assert ("list", "") not in storage.calls
-        assert not [path for kind, path in storage.calls if kind == "list" and "p0" in path]
+        calls[partitions] = [kind for kind, _ in requests]
+        listed = [path for kind, path in requests if kind.startswith("list")]
+        assert not [path for path in listed if not path or "p0" in path]
     assert calls[1] == calls[5] == calls[120]
-    assert calls[120].count("list") == 3  # two timelines and one partition
+    assert (
+        sum(kind.startswith("list") for kind in calls[120]) == 3
+    )  # two timelines and one partition
     assert len(calls[120]) < 10
 
 
 def test_a_query_opens_one_snapshot(made: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = []
-    original = MetadataSnapshot.open.__func__  # type: ignore[attr-defined]
-
-    def note(cls: Any, *arguments: Any) -> Any:
-        opened.append(1)
-        return original(cls, *arguments)
-
-    monkeypatch.setattr(MetadataSnapshot, "open", classmethod(note))
+    opened = calls_of(monkeypatch, MetadataSnapshot, "open")
     assert ids(made, (pc.field("v") > 2) & (pc.field("id") < 7)) == [3, 4, 5, 6]
-    assert opened == [1]
+    assert len(opened) == 1
 
 
-def test_a_lookup_reads_the_blocks_it_touches(copy: Path) -> None:
+def test_a_lookup_reads_the_blocks_it_touches(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The base file of this partition has hundreds of blocks."""
     names = [f"p{n:06d}" for n in range(40_000)]
     record = MetadataRecord(
@@ -160,29 +124,34 @@ def test_a_lookup_reads_the_blocks_it_touches(copy: Path) -> None:
         write_hfile(entries, HFileOptions(encoder.schema, create_time_ms=0, base_file=True))
     )
     size = base.stat().st_size
-    client, storage = counted(hudi.Table.open(str(copy), OPTIONS))
-    snapshot = MetadataSnapshot.open(client)
+    requests = disk_requests(monkeypatch, *READS)
+    ranges = calls_of(monkeypatch, PosixStorage, "read_range")
+    snapshot = MetadataSnapshot.open(another_client(hudi.Table.open(str(copy), OPTIONS)))
 
     found = snapshot.lookup(FILES, [names[77]])
-    first, reads = storage.bytes, len(storage.calls)
+    first, reads = bytes_of(ranges), len(requests)
     assert found[names[77]].payload == files
     found = snapshot.lookup(FILES, [names[200], names[20_000], "p000201x"])
     assert set(found) == {names[200], names[20_000]}
     assert size > 300_000
     # the end of the file was read once, and of each block that is asked for its compressed bytes
     assert first < size // 4
-    assert storage.bytes - first < 10_000
-    assert len(storage.calls) - reads == 2
+    assert bytes_of(ranges) - first < 10_000
+    assert len(requests) - reads == 2
 
 
-def test_small_files_are_read_once(made: hudi.Table) -> None:
-    client, storage = counted(made)
-    snapshot = MetadataSnapshot.open(client)
+def bytes_of(ranges: Sequence[tuple[Any, ...]]) -> int:
+    return sum(length for *_, length in ranges)
+
+
+def test_small_files_are_read_once(made: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = disk_requests(monkeypatch, *READS)
+    snapshot = MetadataSnapshot.open(another_client(made))
     snapshot.lookup(FILES, ["p0"])
-    before = len(storage.calls)
+    before = len(requests)
     snapshot.lookup(FILES, ["p1", ALL_PARTITIONS])
     assert list(snapshot.scan(FILES))
-    assert len(storage.calls) == before
+    assert len(requests) == before > 0
 
 
 def test_opening_writes_nothing(copy: Path) -> None:

@@ -67,6 +67,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.storage_lister import StorageLister
+from tests.calls import calls_of
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import TRIPS, TXNS
 from tests.property.test_metadata_model import check_metadata, client_of
@@ -348,14 +349,7 @@ def test_what_is_kept_survives_a_power_failure(path: Path, monkeypatch: pytest.M
 def test_a_small_commit_reads_ranges_of_the_files_that_it_replaces(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoded: list[bytes] = []
-    decode = RecordDecoder.decode
-
-    def counting(self: RecordDecoder, key: bytes, value: bytes) -> MetadataRecord | None:
-        decoded.append(key)
-        return decode(self, key, value)
-
-    monkeypatch.setattr(RecordDecoder, "decode", counting)
+    decoded = calls_of(monkeypatch, RecordDecoder, "decode")
     split = {
         "hoodie.parquet.small.file.limit": "0",
         "hoodie.copyonwrite.insert.auto.split": "false",

@@ -12,14 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, plan_archive
 from hudi_core.avro.wrappers import Wrapped
-from hudi_core.cli.app import app
-from hudi_core.config.write import WriteConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import (
     ConcurrentWriterError,
@@ -71,16 +68,17 @@ from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, FileId, FileStatus, PartitionPath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.services.metadata import MetadataOperator, look_up_keys
+from hudi_core.services.metadata import look_up_keys
 from hudi_core.services.opening import open_table
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import Heartbeat, heartbeat_path
-from hudi_core.txn.table_lock import table_lock
+from tests.cli_runs import run, run_json
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import TRIPS, TXNS
+from tests.operators import operator
 from tests.tables import SCHEMA, new_table
 
 OPTIONS = {
@@ -96,18 +94,12 @@ def part_rows(*parts: str, ts: int = 1) -> pa.Table:
     return pa.Table.from_pylist(found, SCHEMA)
 
 
-def operator(path: Path) -> MetadataOperator:
-    table = open_table(str(path), OPTIONS)
-    config = WriteConfig.from_options(OPTIONS)
-    return MetadataOperator(table, table_lock(table, config), config)
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Give a table with every partition a metadata table can have here, of two commits."""
     table = new_table(tmp_path / "t", SCHEMA, OPTIONS)
     table.upsert(part_rows("x", "y"))
-    operator(tmp_path / "t").index(SECONDARY, "ts")
+    operator(tmp_path / "t", OPTIONS).index(SECONDARY, "ts")
     table.upsert(part_rows("x", ts=5))
     return tmp_path / "t"
 
@@ -330,7 +322,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("made") / "t"
     table = new_table(path, SCHEMA, ALL_ON)
     table.upsert(part_rows("x", "y", "z"))
-    operator(path).index(SECONDARY, "ts")
+    operator(path, OPTIONS).index(SECONDARY, "ts")
     table.upsert(part_rows("x", ts=5))
     table.delete(part_rows("y").slice(0, 1))
     table.insert_overwrite(part_rows("z", ts=7))
@@ -438,19 +430,17 @@ def test_what_the_one_in_use_says_otherwise_is_shown(copied: Path) -> None:
 
 
 def test_the_command_shows_what_it_did(copied: Path) -> None:
-    command = CliRunner().invoke
-    said = command(app, ["table", "repair", str(copied), "--metadata", "--dry-run"])
+    repair = ("table", "repair", copied, "--metadata")
+    said = run(*repair, "--dry-run")
     assert said.exit_code == 0, said.output
     assert "Would rebuild the metadata table" in said.output
     shutil.rmtree(copied / METADATA_FOLDER)
-    told = command(app, ["table", "repair", str(copied), "--metadata", "--json"])
-    assert told.exit_code == 0, told.output
-    document = json.loads(told.stdout)
+    document = run_json(*repair)
     assert tuple(document["partitions"]) == ALL
     assert document["files"] == document["records"]["bloom_filters"]
     assert document["differences"] == []
     assert "missing" in document["not_compared"]
-    assert command(app, ["table", "repair", str(copied), "--metadata", "--force"]).exit_code == 2
+    assert run(*repair, "--force").exit_code == 2
 
 
 @pytest.mark.parametrize("table_format", ["iceberg", "delta"])
@@ -676,12 +666,6 @@ def create(path: Path, keys: list[str], options: dict[str, str] = SHARDED) -> hu
     return table
 
 
-def lost_operator(path: Path, **options: str) -> MetadataOperator:
-    given = {**SHARDED, **options}
-    opened, config = open_table(str(path), given), WriteConfig.from_options(given)
-    return MetadataOperator(opened, table_lock(opened, config), config)
-
-
 def lose_last_group(path: Path) -> None:
     files = list((path / ".hoodie/metadata/record_index").glob("*record-index-0003-0*"))
     assert files
@@ -702,8 +686,8 @@ def check_loss_is_noticed(path: Path) -> None:
         before
     )
     # as the error says
-    lost_operator(path).delete()
-    lost_operator(path).create()
+    operator(path, SHARDED).delete()
+    operator(path, SHARDED).create()
     client = client_of(path)
     assert validate(client).is_valid
     assert look_up_keys(client, IN_LAST[:1]).keys() <= {IN_LAST[0]}
@@ -720,8 +704,8 @@ def test_the_last_file_group_of_a_new_partition(keys: list[str], tmp_path: Path)
 def test_the_last_file_group_of_a_partition_that_was_added(keys: list[str], tmp_path: Path) -> None:
     path = tmp_path / "t"
     create(path, keys)
-    lost_operator(path).drop(RECORD_INDEX)
-    lost_operator(path).index(RECORD_INDEX)
+    operator(path, SHARDED).drop(RECORD_INDEX)
+    operator(path, SHARDED).index(RECORD_INDEX)
     lose_last_group(path)
     check_loss_is_noticed(path)
 
@@ -831,8 +815,8 @@ def test_a_partition_built_anew_has_other_file_groups(tmp_path: Path) -> None:
     create(path, KEYS)
     hudi.Table.open(str(path), SHARDED).upsert(keyed(["later", *KEYS[:20]]))
     for groups in ("2", "4", "1"):
-        lost_operator(path).drop(RECORD_INDEX)
-        lost_operator(path, **{GROUPS: groups}).index(RECORD_INDEX)
+        operator(path, SHARDED).drop(RECORD_INDEX)
+        operator(path, {**SHARDED, GROUPS: groups}).index(RECORD_INDEX)
         found = look_up_keys(client_of(path), [*KEYS, "later"])
         assert len(found) == 61
         for number in range(4):
@@ -847,8 +831,8 @@ def test_an_empty_partition_built_anew(tmp_path: Path) -> None:
     create(path, KEYS[:1])
     hudi.Table.open(str(path), SHARDED).upsert(keyed(KEYS))
     hudi.Table.open(str(path), SHARDED).delete(keyed(KEYS))
-    lost_operator(path).drop(RECORD_INDEX)
-    lost_operator(path).index(RECORD_INDEX)
+    operator(path, SHARDED).drop(RECORD_INDEX)
+    operator(path, SHARDED).index(RECORD_INDEX)
     assert look_up_keys(client_of(path), KEYS) == {}
     hudi.Table.open(str(path), SHARDED).upsert(keyed(KEYS))
     assert len(look_up_keys(client_of(path), KEYS)) == 60
@@ -976,7 +960,7 @@ PARTITIONS: tuple[str, ...] = (
 
 
 def metadata(*arguments: str) -> None:
-    done = CliRunner().invoke(app, ["metadata", *arguments])
+    done = run("metadata", *arguments)
     assert done.exit_code == 0, done.output
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -13,10 +12,8 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from typer.testing import CliRunner
 
 import hudi_core as hudi
-from hudi_core.cli.app import app
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 from hudi_core.index.record_index import ShardLookup
 from hudi_core.metadata.index_definitions import read_definitions
@@ -31,7 +28,9 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import decode_commit, encode
 from hudi_core.txn.transaction import Transaction
 from tests.calls import calls_of
+from tests.cli_runs import run_json
 from tests.crash.counting_storage import KILLS, CountedSteps, Fault, in_fork
+from tests.operators import operator
 from tests.property.test_partitioned_index_model import indexed, stored
 from tests.samples import sampled
 from tests.unit.partitioned_index_tables import (
@@ -43,7 +42,6 @@ from tests.unit.partitioned_index_tables import (
     create,
     group_ids,
     keyed,
-    operator,
 )
 
 
@@ -206,7 +204,7 @@ def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
     for city in ("rome", "a/b", "oslo"):
         table.insert(keyed(range(6), city))
     table.delete_partitions(["oslo"])
-    operator(table, ON).index("record_index")
+    operator(table.path, ON).index("record_index")
     client = hudi.Table.open(table.path)._session.opened.client
     definition = read_definitions(client.storage, client.config).raw["record_index"]
     watched = {"hudi.core.repeated-keys": "false"}
@@ -218,7 +216,7 @@ def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
     table = hudi.Table.open(table.path, options=ON)
     assert table.upsert(keyed(range(3, 9), "a/b", 2)).updated == 3
     check(table)
-    operator(table, PLAIN).drop("record_index")
+    operator(table.path, PLAIN).drop("record_index")
     assert not Path(table.path, ".hoodie/metadata/record_index").exists()
     client = hudi.Table.open(table.path)._session.opened.client
     assert "record_index" not in read_definitions(client.storage, client.config).raw
@@ -236,7 +234,7 @@ def test_the_number_of_file_groups_follows_the_rows_of_a_partition(tmp_path: Pat
         "hoodie.metadata.record.index.max.filegroup.size": "2000",
         "hoodie.metadata.record.level.index.max.filegroup.count": "4",
     }
-    operator(table, options).create()
+    operator(table.path, options).create()
     found = sorted(group_ids(table))
     assert found == [
         *(f"record-index-big-{number:04d}-0" for number in range(4)),
@@ -339,7 +337,7 @@ def test_an_index_that_lost_all_is_not_taken_for_an_empty_one(tmp_path: Path, in
 
 def test_an_index_built_anew_without_partitions_has_lost_nothing(tmp_path: Path) -> None:
     table = create(tmp_path, ON)
-    tools = operator(table, ON)
+    tools = operator(table.path, ON)
     tools.drop("record_index")
     tools.index("record_index")
     assert group_ids(table) == set()
@@ -381,22 +379,15 @@ def test_keys_are_looked_up_in_one_partition_or_in_all(tmp_path: Path) -> None:
         "k000003": ["oslo"],
     }
     assert [*look_up_keys(client, ["k000002", "k000003"], "rome")] == ["k000002"]
-    told = CliRunner().invoke(
-        app,
-        [
-            *("metadata", "lookup-record-index", table.path, "--json"),
-            *("--record-key", "k000002", "--record-key", "none", "--partition", "rome"),
-        ],
-    )
-    assert told.exit_code == 0, told.output
-    places = [one["partition"] for one in json.loads(told.stdout)["locations"]]
-    assert places == ["rome", None]
+    keys = ("--record-key", "k000002", "--record-key", "none", "--partition", "rome")
+    told = run_json("metadata", "lookup-record-index", table.path, *keys)
+    assert [one["partition"] for one in told["locations"]] == ["rome", None]
 
 
 def test_a_secondary_index_beside_it_is_kept_and_not_relied_on(tmp_path: Path) -> None:
     table = create(tmp_path, ON)
     table.upsert(keyed(range(4), "rome"))
-    operator(table, ON).index("secondary_index_value", "value")
+    operator(table.path, ON).index("secondary_index_value", "value")
     table.upsert(keyed(range(2, 8), "rome", 5))
     table.upsert(keyed(range(3), "oslo", 5))
     check(table)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Generator, Iterator
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,6 +30,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP, FormatRegistry
 from hudi_core.spi import FormatCommit, hookimpl
 from native_format import NativeTableFormat
+from tests.calls import calls_of
 from tests.fake_distributions import Install, fake_distributions
 
 Wrapper = Generator[None, Any, Any]
@@ -457,17 +457,11 @@ def test_distributions_are_read_again_when_one_was_installed(
 ) -> None:
     install("one", {"first": "rival_a:X"})
     assert "first" in FormatRegistry().names()
-    reads = []
-
-    def counting(group: str) -> object:
-        reads.append(group)
-        return entry_points(group=group)
-
-    monkeypatch.setattr(extension_registry, "entry_points", counting)
+    reads = calls_of(monkeypatch, extension_registry, "entry_points")
     assert "first" in FormatRegistry().names()
     assert reads == []
 
     time.sleep(0.02)  # what file systems round times of change to
     install("two", {"second": "rival_b:X"})
     assert {"first", "second"} <= set(FormatRegistry().names())
-    assert reads == [FORMAT_GROUP]
+    assert reads == [(FORMAT_GROUP,)]

@@ -17,11 +17,9 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core.avro.datum import encode_datum
-from hudi_core.cli import app
 from hudi_core.errors import (
     CommitConflictError,
     CorruptMetadataError,
@@ -46,6 +44,7 @@ from hudi_core.read.changes.feed import ChangeLogs
 from hudi_core.read.changes.file_changes import ChangeSource
 from hudi_core.read.changes.window import WindowWrite
 from hudi_core.read.json_text import json_rows
+from tests.cli_runs import run
 from tests.tables import new_table
 
 MODES = ("DATA_BEFORE", "DATA_BEFORE_AFTER")
@@ -841,7 +840,7 @@ def test_logs_are_files_of_their_instant(tmp_path: Path, format_name: str) -> No
     assert table.validate().is_valid
     if format_name == "native":
         for method in ("delete", "create"):
-            assert CliRunner().invoke(app, ["metadata", method, table.path]).exit_code == 0
+            assert run("metadata", method, table.path).exit_code == 0
         table = hudi.Table.open(table.path)
         assert table.validate().is_valid
     listed = {row["file_name"] for row in table.metadata("files").to_pylist()}

@@ -27,6 +27,7 @@ from hudi_core.read import known_state
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
+from tests.calls import calls_of
 from tests.tables import FORMATS, new_table
 
 
@@ -241,17 +242,10 @@ def again_make(path: Path, format_name: str, **options: Any) -> hudi.Table:
 
 
 @contextmanager
-def listings() -> Iterator[list[object]]:
+def listings() -> Iterator[list[tuple[Any, ...]]]:
     """Count how often the file groups of partitions are asked for."""
-    found: list[object] = []
-    plain = FileSystemView.file_groups
-
-    def counted(view: FileSystemView, *args: Any) -> Any:
-        found.append(args)
-        return plain(view, *args)
-
-    with mock.patch.object(FileSystemView, "file_groups", counted):
-        yield found
+    with pytest.MonkeyPatch.context() as patched:
+        yield calls_of(patched, FileSystemView, "file_groups")
 
 
 def values(table: Any, **query: Any) -> list[Any]:

@@ -16,7 +16,6 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.table import TableConfig
-from hudi_core.config.write import WriteConfig
 from hudi_core.errors import NotATableError, SchemaError, TableServiceError, UnknownPartitionError
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.key_index.unique_keys import has_repeated_keys
@@ -25,8 +24,7 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import OPERATORS, Condition, require_columns, to_filter
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.path_pattern import PathPattern
-from hudi_core.services.metadata import MetadataOperator
-from hudi_core.txn.table_lock import table_lock
+from tests.operators import operator
 from tests.tables import new_table
 
 FILTERED = pa.schema(
@@ -441,10 +439,7 @@ def create(path: Path, version: int = 8) -> hudi.Table:
 
 
 def add_index(table: hudi.Table, column: str, **more: str) -> hudi.Table:
-    opened = hudi.Table.open(table.path, options=OPTIONS | more)._session.opened
-    config = WriteConfig.from_options(opened.client.options)
-    operator = MetadataOperator(opened, table_lock(opened, config), config)
-    operator.index(f"secondary_index_{column}", column)
+    operator(table.path, OPTIONS | more).index(f"secondary_index_{column}", column)
     return hudi.Table.open(table.path, options=OPTIONS)
 
 

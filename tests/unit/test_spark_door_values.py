@@ -22,17 +22,6 @@ from pyspark_hudi import DefaultSource
 from pyspark_hudi.options import SourceOptions
 from pyspark_hudi.reader import HudiReader
 
-DOOR_COLUMNS = pa.schema(
-    [
-        ("s", pa.string()),
-        ("n", pa.int32()),
-        ("f", pa.float64()),
-        ("day", pa.date32()),
-        ("at", pa.timestamp("us", tz="UTC")),
-        ("box", pa.struct([("w", pa.int32())])),
-    ]
-)
-
 
 class TestOptions:
     def test_names_get_their_spelling_back(self) -> None:

@@ -14,9 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from hudi_core.cli import app
 from hudi_core.errors import (
     AlreadyExistsError,
     PathNotFoundError,
@@ -41,6 +39,7 @@ from hudi_core.storage.properties_file import (
     write_new,
 )
 from hudi_core.storage.subfolder import SubfolderStorage
+from tests.cli_runs import run
 from tests.tables import new_table
 from tests.unit.mortal_disk import FailingDisk, Killed, MortalDisk
 
@@ -684,7 +683,7 @@ def test_a_table_that_java_and_an_earlier_release_wrote(tmp_path: Path) -> None:
     planned = table.repair(dry_run=True)
     assert (planned.checksums, planned.metadata_table, planned.left) == (True, False, ())
     assert not table.validate().is_valid
-    done = CliRunner().invoke(app, ["table", "repair", str(path)])
+    done = run("table", "repair", path)
     assert done.exit_code == 0, done.output
     assert "Removed the checksum files that are wrong." in done.output
     assert table.validate().is_valid

@@ -23,13 +23,11 @@ import pytest
 from deltalake import DeltaTable
 
 import hudi_core as hudi
-from hudi_core.config.write import WriteConfig
 from hudi_core.errors import AlreadyExistsError, StorageError
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
-from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.storage.posix import PosixStorage
@@ -37,8 +35,9 @@ from hudi_core.timeline.active import ActiveTimeline, TimelineListing
 from hudi_core.txn import heartbeat as heartbeat_module
 from hudi_core.txn.heartbeat import Heartbeat, boot_id, heartbeat_path, is_alive, remove_heartbeat
 from hudi_core.txn.state import TableState
-from hudi_core.txn.table_lock import table_lock
 from hudi_core.txn.transaction import Transaction
+from tests.calls import disk_requests
+from tests.operators import operator
 from tests.tables import FORMATS, new_table
 
 INSTANT = InstantTime("20260301120000000")
@@ -395,22 +394,8 @@ def table(tmp_path: Path) -> hudi.Table:
 
 
 @pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
-    """Count requests by method and by the folder, or the path, of what they ask for."""
-    counted: Counter[tuple[str, str]] = Counter()
-
-    def count(name: str) -> None:
-        method = getattr(PosixStorage, name)
-
-        def counting(storage: PosixStorage, path: str = "", *more: Any, **named: Any) -> Any:
-            counted[name, place(path)] += 1
-            return method(storage, path, *more, **named)
-
-        monkeypatch.setattr(PosixStorage, name, counting)
-
-    for name in METHODS:
-        count(name)
-    return counted
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    return disk_requests(monkeypatch, *METHODS)
 
 
 def place(path: str) -> str:
@@ -420,12 +405,8 @@ def place(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def lists(requests: Counter[tuple[str, str]]) -> dict[str, int]:
-    counted: Counter[str] = Counter()
-    for (method, where), number in requests.items():
-        if method in ("list", "list_names", "list_folders"):
-            counted[where] += number
-    return dict(counted)
+def lists(requests: list[tuple[str, str]]) -> dict[str, int]:
+    return Counter(place(path) for method, path in requests if method.startswith("list"))
 
 
 @pytest.mark.parametrize(
@@ -441,7 +422,7 @@ def test_a_write_lists_the_timeline_to_begin_and_to_commit(
     write: Callable[[hudi.Table], object],
     is_opened_again: bool,
     table: hudi.Table,
-    requests: Counter[tuple[str, str]],
+    requests: list[tuple[str, str]],
 ) -> None:
     write(hudi.Table.open(table.path, FAST) if is_opened_again else table)
 
@@ -559,23 +540,20 @@ def test_a_table_that_is_open_is_written_with_what_its_properties_say_by_then(
 
 
 def test_an_upsert_changes_the_store_so_often(
-    table: hudi.Table, requests: Counter[tuple[str, str]]
+    table: hudi.Table, requests: list[tuple[str, str]]
 ) -> None:
     table.upsert(in_rome("a", ts=9))
 
-    changes = {
-        key: number
-        for key, number in requests.items()
-        if key[0] not in ("read", "head", "version", "list", "list_names", "list_folders")
-    }
-    assert changes == {
+    places = Counter((method, place(path)) for method, path in requests)
+    looks = ("read", "head", "version", "list", "list_names", "list_folders")
+    assert {key: number for key, number in places.items() if key[0] not in looks} == {
         ("put_if_absent", ".heartbeat"): 1,
         ("put_if_absent", "timeline"): 3,
         ("put_if_absent", ".temp"): 1,
         ("delete_tree", ".temp"): 1,
         ("delete", ".heartbeat"): 1,
     }
-    assert ("version", ".heartbeat") not in requests
+    assert ("version", ".heartbeat") not in places
 
 
 def test_the_long_way_sees_what_the_timeline_at_hand_cannot(table: hudi.Table) -> None:
@@ -620,10 +598,8 @@ def test_files_are_listed_while_others_make_the_metadata_table_anew(tmp_path: Pa
     assert tables is not None
     lister = table_lister(tables.client)
 
-    config = WriteConfig.from_options({})
-    operator = MetadataOperator(opened, table_lock(opened, config), config)
-    operator.delete()
-    operator.create()
+    operator(table.path).delete()
+    operator(table.path).create()
 
     (rome,) = lister.list_partitions()
     assert len(lister.list_files([rome])[rome]) == len(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +28,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.committed_files import TableListing
 from hudi_core.view.file_system import DuplicateBaseFile, FileSystemView, WrittenFiles
 from hudi_core.view.storage_lister import StorageLister
+from tests.calls import disk_requests
 from tests.tables import new_table
 
 P = PartitionPath("region=eu")
@@ -302,26 +302,6 @@ def test_an_engine_runs_the_calls_of_each_level(storage: PosixStorage) -> None:
 DATA = "11111111-0000-4000-8000-000000000000-0_0-0-0_20260101000000000.parquet"
 
 
-class Counting(PosixStorage):
-    """Counts what it is asked for."""
-
-    calls: Counter[tuple[str, str]]
-
-    def __init__(self, root: str, *options: Any, **more: Any) -> None:
-        super().__init__(root, False)
-        self.calls = Counter()
-
-    def list(self, prefix: str = "", *more: Any, **named: Any) -> Iterator[FileStatus]:
-        """Count it."""
-        self.calls["list", prefix] += 1
-        return super().list(prefix, *more, **named)
-
-    def list_folders(self, prefix: str = "") -> Sequence[str]:
-        """Count it."""
-        self.calls["folders", prefix] += 1
-        return super().list_folders(prefix)
-
-
 def put_files(root: Path, *files: str) -> None:
     for name in files:
         path = root / name
@@ -330,41 +310,44 @@ def put_files(root: Path, *files: str) -> None:
 
 
 @pytest.fixture
-def walked(tmp_path: Path) -> Counting:
+def walked(tmp_path: Path) -> PosixStorage:
     put_files(
         tmp_path,
         *(f"a/{MARK}", f"a/{DATA}", f"a/below/{DATA}"),
         *(f"b/2026/{MARK}", f"b/2026/{DATA}", f"b/2027/{DATA}", "b/other.txt"),
         *(f"empty/{MARK}", f".hoodie/metadata/files/{MARK}", DATA, "c/d/no.txt"),
     )
-    return Counting(str(tmp_path))
+    return PosixStorage(str(tmp_path), fsync=False)
 
 
-def test_it_finds_what_a_lister_finds(walked: Counting) -> None:
+def test_it_finds_what_a_lister_finds(walked: PosixStorage) -> None:
     lister, listing = StorageLister(walked, True), TableListing(walked, True)
     partitions = listing.list_partitions()
     assert partitions == ["a", "b/2026", "b/2027", "empty"] == lister.list_partitions()
     assert listing.list_files(partitions) == lister.list_files(partitions)
 
 
-def test_each_folder_of_a_partition_is_listed_once(walked: Counting) -> None:
+def test_each_folder_of_a_partition_is_listed_once(
+    walked: PosixStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = disk_requests(monkeypatch, "list", "list_folders")
     listing = TableListing(walked, True)
     for _ in range(2):
         listing.list_files(listing.list_partitions())
-    assert set(walked.calls.values()) == {1}
-    assert {folder for what, folder in walked.calls if what == "list"} == {
+    assert len(set(calls)) == len(calls)
+    assert {folder for what, folder in calls if what == "list"} == {
         *("a", "b", "b/2026", "b/2027", "c", "c/d", "empty")
     }
-    assert ("folders", "a") not in walked.calls
+    assert ("list_folders", "a") not in calls
 
 
-def test_a_folder_that_is_no_partition_is_listed_when_it_is_asked_for(walked: Counting) -> None:
+def test_a_folder_that_is_no_partition_is_listed_when_it_is_asked_for(walked: PosixStorage) -> None:
     found = TableListing(walked, True).list_files([PartitionPath("a/below"), PartitionPath("no")])
     assert [one.path for one in found[PartitionPath("a/below")]] == [f"a/below/{DATA}"]
     assert found[PartitionPath("no")] == ()
 
 
-def test_a_map_runs_one_level_of_folders_at_a_time(walked: Counting) -> None:
+def test_a_map_runs_one_level_of_folders_at_a_time(walked: PosixStorage) -> None:
     levels: list[list[Any]] = []
 
     def run_map(function: Callable[[Item], Answer], items: Sequence[Item], /) -> Iterable[Answer]:
@@ -383,17 +366,10 @@ def test_a_metadata_table_is_made_by_one_listing_of_each_folder(
     path = str(tmp_path / "t")
     table = new_table(path, schema, off)
     table.upsert(pa.table({"id": ["1", "2"], "part": ["x", "y"]}, schema))
-    made: list[Counting] = []
-
-    def counting(root: str, *_: Any, **__: Any) -> Counting:
-        made.append(Counting(root))
-        return made[-1]
-
-    monkeypatch.setattr("hudi_core.services.opening.open_storage", counting)
+    calls = disk_requests(monkeypatch, "list")
     on = {
         "hoodie.metadata.index.bloom.filter.enable": "true",
         "hoodie.metadata.global.record.level.index.enable": "true",
     }
     hudi.Table.open(path, on).delete(pa.table({"id": ["none"], "part": ["z"]}, schema))
-    calls = sum((one.calls for one in made), Counter[tuple[str, str]]())
-    assert [calls["list", name] for name in "xy"] == [1, 1]
+    assert [calls.count(("list", name)) for name in "xy"] == [1, 1]

@@ -16,10 +16,16 @@ from pyarrow.fs import LocalFileSystem
 import hudi_core as hudi
 from hudi_core.errors import InvalidOptionError, SchemaError, UnknownPartitionError
 from hudi_core.model.dry_run import FileChange
-from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.table_lock import TableLock
+from tests.calls import disk_requests
 from tests.tables import new_table
 
+KINDS = {
+    **dict.fromkeys(("read", "head", "version"), "reads"),
+    **dict.fromkeys(("put", "put_if_absent", "compare_and_set"), "writes"),
+    **dict.fromkeys(("list", "list_names", "list_folders"), "lists"),
+    **dict.fromkeys(("delete", "delete_tree"), "deletes"),
+}
 NOTED = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("text", pa.string())]
 )
@@ -129,11 +135,11 @@ def test_the_requests_are_those_of_the_write(
     dry = call.plan(table)
     # who has not seen it yet looks at all of it
     other = hudi.Table.open(table.path, FAST)
-    counted = count_requests(monkeypatch)
+    requests = disk_requests(monkeypatch, *KINDS)
 
     result = call.run(other)
 
-    data_files = len(result.statuses)
+    counted, data_files = by_kind(requests), len(result.statuses)
     assert dry.requests.writes == counted["writes"] + data_files
     assert dry.requests.lists == pytest.approx(counted["lists"], rel=0.5)
     looked_at = sum(file.change is FileChange.REWRITE for file in dry.files)
@@ -149,10 +155,11 @@ def test_those_for_the_metadata_table_come_on_top(
 ) -> None:
     table = made_table(tmp_path / "t", INDEXED)
     dry = call.plan(table)
-    counted = count_requests(monkeypatch)
+    requests = disk_requests(monkeypatch, *KINDS)
 
     result = call.run(table)
 
+    counted = by_kind(requests)
     # a partition of the metadata table in which no key changes gets no file
     most = dry.requests.writes - counted["writes"] - len(result.statuses)
     assert 0 <= most <= 3
@@ -166,34 +173,15 @@ def test_building_a_metadata_table_is_charged(
 ) -> None:
     table = new_table(tmp_path / "t", NOTED, INDEXED, ordering_field=None)
     dry = table.plan("insert", notes(20))
-    counted = count_requests(monkeypatch)
+    requests = disk_requests(monkeypatch, *KINDS)
 
     result = table.insert(notes(20))
 
-    assert dry.requests.writes == pytest.approx(counted["writes"] + result.files, abs=6)
+    assert dry.requests.writes == pytest.approx(by_kind(requests)["writes"] + result.files, abs=6)
 
 
-def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    counted: Counter[str] = Counter()
-
-    def count(name: str, kind: str) -> None:
-        method = getattr(PosixStorage, name)
-
-        def counting(storage: PosixStorage, *arguments: Any, **named: Any) -> Any:
-            counted[kind] += 1
-            return method(storage, *arguments, **named)
-
-        monkeypatch.setattr(PosixStorage, name, counting)
-
-    for kind, names in (
-        ("reads", ("read", "head", "version")),
-        ("writes", ("put", "put_if_absent", "compare_and_set")),
-        ("lists", ("list", "list_names", "list_folders")),
-        ("deletes", ("delete", "delete_tree")),
-    ):
-        for name in names:
-            count(name, kind)
-    return counted
+def by_kind(requests: list[tuple[str, str]]) -> Counter[str]:
+    return Counter(KINDS[name] for name, _ in requests)
 
 
 def test_a_file_is_named_with_what_becomes_of_it(table: hudi.Table) -> None:

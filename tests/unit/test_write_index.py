@@ -34,10 +34,9 @@ from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
 from hudi_core.metadata.hfile.block import DATA_MAGIC
 from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.log.layers import RecordsFile
-from hudi_core.metadata.log.records import BloomFilterEntry, PartitionChange, RecordLocation
+from hudi_core.metadata.log.records import BloomFilterEntry, PartitionChange
 from hudi_core.metadata.partitions import bloom_filters
 from hudi_core.metadata.partitions.bloom_filters import BloomFilters
-from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.buckets import Buckets, bucket_of_file
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath, derive_file_id
 from hudi_core.model.instant_time import InstantTime
@@ -49,7 +48,7 @@ from hudi_core.write.client import WriteClient
 from hudi_core.write.merge_handle import keep_stored_partition_columns
 from hudi_core.write.steps import WriteSteps
 from tests.calls import calls_of
-from tests.property.test_index_model import ApartEngine
+from tests.property.test_index_model import ApartEngine, indexed_keys, stored_keys
 from tests.tables import new_table, pairs
 
 INDEXED = pa.schema(
@@ -81,30 +80,11 @@ def indexed_rows(keys: Sequence[int], cities: Sequence[str], ts: int = 1) -> pa.
     )
 
 
-def indexed(table: hudi.Table) -> dict[str, tuple[str, str]]:
-    client = hudi.Table.open(table.path)._session.opened.client
-    found = {}
-    for record in MetadataSnapshot.open(client).scan("record_index"):
-        assert isinstance(record.payload, RecordLocation)
-        found[record.key] = (record.payload.partition_name, record.payload.file_id)
-    return found
-
-
-def stored(table: hudi.Table) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
-    for slice_ in table.file_slices():
-        assert slice_.base_file is not None
-        path = Path(table.path, slice_.base_file.path)
-        keys = pq.ParquetFile(path).read(["_hoodie_record_key"]).column(0).to_pylist()
-        found.update(dict.fromkeys(keys, (slice_.partition_path, slice_.file_id)))
-    return found
-
-
 def check(table: hudi.Table, count: int) -> None:
     """The index has the keys of the files and no other, and another reader counts as many."""
-    held = stored(table)
+    held = stored_keys(table)
     assert len(held) == count
-    assert indexed(table) == held
+    assert indexed_keys(table) == held
     batches = HudiTableBuilder.from_base_uri(table.path).build().read()
     assert sorted(key for one in batches for key in one.column("id").to_pylist()) == sorted(held)
 
@@ -260,7 +240,7 @@ def test_a_file_group_that_is_not_there_is_damage(
     """Or its keys would be taken for new ones, and be in the table twice."""
     table = create(tmp_path, WITH)
     table.upsert(indexed_rows(range(4), ["rome", "oslo"]))
-    files, expected = sorted(tmp_path.rglob("*.parquet")), stored(table)
+    files, expected = sorted(tmp_path.rglob("*.parquet")), stored_keys(table)
     groups = (FileGroupId(PartitionPath(group[0]), group[1]),)
     wrong = Locations(np.array([0], np.int32), np.array([0], np.int32), groups)
     monkeypatch.setattr(ShardLookup, "find", lambda *_: wrong)
@@ -271,7 +251,7 @@ def test_a_file_group_that_is_not_there_is_damage(
     assert sorted(tmp_path.rglob("*.parquet")) == files
     table.repair()
     assert table.upsert(indexed_rows([1], ["oslo"], 2)).updated == 1
-    assert stored(table) == expected
+    assert stored_keys(table) == expected
 
 
 def without_numbers(instant: InstantTime, task: int, group: int) -> FileId:
@@ -301,20 +281,20 @@ def test_several_rows_of_a_key_that_become_one(tmp_path: Path) -> None:
     table.insert(pa.concat_tables([indexed_rows([1, 2], ["rome"], ts) for ts in (1, 2, 3)]))
     assert table.to_arrow().num_rows == 6
     table.upsert(indexed_rows([1], ["rome"], 4))
-    assert indexed(table) == stored(table)
+    assert indexed_keys(table) == stored_keys(table)
     # a late row takes the place of those that are older only: the key stays
     table.upsert(indexed_rows([2], ["rome"], 2))
-    assert indexed(table) == stored(table)
-    assert len(stored(table)) == 2
+    assert indexed_keys(table) == stored_keys(table)
+    assert len(stored_keys(table)) == 2
     table.delete(indexed_rows([1, 2], ["rome"]))
-    assert indexed(table) == {}
+    assert indexed_keys(table) == {}
 
 
 def test_a_key_that_comes_to_two_partitions_at_once(tmp_path: Path) -> None:
     """The index knows one of them, and says it once."""
     table = create(tmp_path, WITH)
     table.insert(pa.concat_tables([indexed_rows([1, 2], ["rome"]), indexed_rows([1, 3], ["oslo"])]))
-    found = indexed(table)
+    found = indexed_keys(table)
     assert sorted(found) == ["k000001", "k000002", "k000003"]
     groups = {(one.partition_path, one.file_id) for one in table.file_slices()}
     assert len(groups) == 2
@@ -656,18 +636,11 @@ def test_filters_are_looked_up_for_some_files_at_once(
     tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = files_of(tmp_path / "t")
-    batches: list[int] = []
-    original = stored_filters.KnownFooters._load
-
-    def note(self: Any, ordinals: Sequence[int]) -> Any:
-        batches.append(len(ordinals))
-        return original(self, ordinals)
-
-    monkeypatch.setattr(stored_filters.KnownFooters, "_load", note)
+    batches = calls_of(monkeypatch, stored_filters.KnownFooters, "_load")
     size = max(one.base_file.size for one in table.file_slices() if one.base_file is not None)
     monkeypatch.setattr(stored_filters, "_BYTES_AT_ONCE", 2 * size + 1)
     assert table.upsert(keyed(["k0001", "k0004"], 1)).updated == 2
-    assert batches == [3, 3, 2]
+    assert [len(ordinals) for _, ordinals in batches] == [3, 3, 2]
     assert opened.footers == []
 
 

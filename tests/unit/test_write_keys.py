@@ -30,9 +30,8 @@ from hudi_core.index.bucket import key_hashes
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import FileId
 from hudi_core.schema import widening
-from hudi_core.schema.java_float import double_text
 from hudi_core.write import key_proof, planning
-from hudi_core.write.key_proof import proven
+from tests.calls import calls_of
 from tests.foreign import by_hudi_rs
 from tests.unit.refusals import refused
 
@@ -291,16 +290,9 @@ def test_no_more_numbers_are_spelled_than_it_takes(
 ) -> None:
     batch = valued([TELLING, *(float(one) for one in range(8000))])
     folder = made_elsewhere(tmp_path, [batch], options={JAVA: "17"})
-    count = 0
-
-    def counted(value: float, *, old: bool = False) -> str:
-        nonlocal count
-        count += 1
-        return double_text(value, old=old)
-
-    monkeypatch.setattr(widening, "double_text", counted)
+    spelled = calls_of(monkeypatch, widening, "double_text")
     assert hudi.Table.open(str(folder)).plan("upsert", valued([TELLING], 2))
-    assert count < 8000  # of the two forms together
+    assert len(spelled) < 8000  # of the two forms together
 
 
 def test_digits_that_nothing_tells_are_for_somebody_to_state(tmp_path: Path) -> None:
@@ -386,13 +378,7 @@ def rewrite(folder: Path, name: str, values: pa.Array) -> None:
 def test_rows_are_looked_at_once_and_never_of_a_table_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[object] = []
-
-    def counting(*given: Any) -> Any:
-        looks.append(given)
-        return proven(*given)
-
-    monkeypatch.setattr(key_proof, "proven", counting)
+    looks = calls_of(monkeypatch, key_proof, "proven")
     folder = made_elsewhere(tmp_path, [valued(["1"])])
     assert looks == []
     changes: list[Callable[[hudi.Table], object]] = [

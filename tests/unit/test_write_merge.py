@@ -17,11 +17,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
 
 import hudi_core as hudi
 from hudi_core.base_file.encoded_columns import constant
-from hudi_core.cli import app
 from hudi_core.config.kinds import PayloadKind
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.errors import (
@@ -35,7 +33,7 @@ from hudi_core.rows.combine import existing_is_newer, winners
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.services.mending.differences import Source
 from hudi_core.write.partial_rows import completed
-from tests.formats.service_tables import operator
+from tests.cli_runs import run
 from tests.merging_histories import (
     EVENTS,
     MARKER,
@@ -47,6 +45,7 @@ from tests.merging_histories import (
     held,
     kinds,
 )
+from tests.operators import operator
 from tests.tables import new_table, pairs, rows_of
 
 KINDS = {str(kind): kind for kind in kinds()}
@@ -806,10 +805,6 @@ def test_spark_merges_each_stored_row_too(spark: SparkSession, tmp_path: Path) -
 
 
 # --- telling of them
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
 def test_keys_of_several_rows_are_counted_when_asked_for(tmp_path: Path) -> None:
     table = stored(tmp_path / "t", "ts", in_files=True)
     table.insert(repeated_rows(("a", "y", 1, "t"), ("c", "y", 1, "u"), ("c", "y", 1, "u")))
