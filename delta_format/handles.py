@@ -172,7 +172,7 @@ def _file_and_tag(meta_client: MetaClientView, version: int) -> tuple[bytes, str
 
 
 def _report(data: bytes, version: int) -> Mapping[str, Any] | None:
-    """A version's report, as the library gives it, where its file begins with it."""
+    """A version's report, where its file begins with it."""
     try:
         found = json.loads(data.partition(b"\n")[0])["commitInfo"]
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -38,7 +38,7 @@ def number_of(name: str, kind: re.Pattern[str]) -> int:
 
 
 def readable_log(meta_client: MetaClientView, since: int | None = None) -> Sequence[FileStatus]:
-    """The files of a log, none of which is one that deltalake must not open.
+    """The files of a log, checked that deltalake may open them.
 
     ``since`` is the newest version when the log was last opened; with it nothing is listed unless
     there is a newer one. A symbolic link out of the table is an

@@ -236,7 +236,7 @@ class TableMetaClient:
         return self._with(engine_map=engine_map)
 
     def in_call_of(self, other: TableMetaClient) -> TableMetaClient:
-        """This client with what belongs to the call of another one; its timeline is read again."""
+        """This client in the call of another, its timeline read again."""
         return self._with(seen=None, held=other.held, engine_map=other.engine_map)
 
     @property

@@ -307,7 +307,7 @@ class FolderCatalog:
         self.files.storage.put(f"{self.folder}/{HINT}", str(number).encode())
 
     def _named(self, state: TableState | None) -> int:
-        """The number of a version; 0 for none, or one of another catalog."""
+        """Number of a version; 0 for none or another catalog."""
         match = state and _VERSION.fullmatch(state.location.rpartition("/")[2])
         return int(match[1]) if match else 0
 

@@ -68,7 +68,7 @@ def named_root(client: MetaClientView) -> str:
 
 @runtime_checkable
 class _FlushesTogether(Protocol):
-    """A storage on a disk, whose files can be flushed all at the same time."""
+    """A storage on a disk whose files can be flushed together."""
 
     def flushed_together(self) -> AbstractContextManager[Storage]: ...
 
@@ -88,7 +88,9 @@ class TableFiles(FileIO):
 
     @contextmanager
     def flushed_together(self) -> Iterator[Self]:
-        """Flush what the block writes at its end: files that no metadata file names yet."""
+        """Flush at its end what the block writes.
+
+        No metadata file names these files yet."""
         if not isinstance(self.storage, _FlushesTogether):
             yield self
             return

@@ -98,7 +98,7 @@ class Columns:
             raise CorruptMetadataError(where, f"a string of {path} is not valid UTF-8") from error
 
     def decimals(self, path: str, kind: pa.DataType) -> pa.Array:
-        """Return a decimal field, whose values are big-endian numbers, as an Arrow array."""
+        """Return a decimal field, whose values are big-endian numbers."""
         column = self._found.get(path)
         if column is None or column.lengths is None:
             return pa.nulls(self._count, kind)

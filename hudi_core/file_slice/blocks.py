@@ -1,4 +1,4 @@
-"""Blocks of a slice that count, in the order in which they apply.
+"""Blocks of a slice that count, in their order.
 
 Source: ``merge-on-read`` section 1.3, from Hudi's ``BaseHoodieLogRecordReader``.
 """
@@ -49,7 +49,7 @@ NONE_COUNTED: Final = CountedInstants()
 
 
 class SliceBlock(NamedTuple):
-    """A block of a slice's log file, whose content has not been read."""
+    """A block of a log file, its content not read."""
 
     file: FileStatus
     place: BlockPlace
@@ -117,7 +117,7 @@ def _require_known(block: SliceBlock, base_path: str) -> None:
 
 
 def _after_compactions(blocks: Sequence[SliceBlock]) -> list[SliceBlock]:
-    """Put blocks of log compactions where the newest block is that they replace."""
+    """Put log compactions where the newest block they replace is."""
     written: dict[str, list[SliceBlock]] = {}
     for block in blocks:
         written.setdefault(block.instant, []).append(block)

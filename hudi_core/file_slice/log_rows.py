@@ -61,7 +61,7 @@ class LogRows:
 
 
 def has_positions(blocks: Sequence[SliceBlock], base: InstantTime) -> bool:
-    """Whether all blocks say where their rows are in the base file of an instant."""
+    """Whether all blocks have positions in the base file of an instant."""
     return all(
         block.header(HeaderKey.RECORD_POSITIONS)
         and block.header(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base
@@ -190,7 +190,7 @@ def _ordering(value: Wrapped | None, count: int) -> tuple[Wrapped | None, ...] |
 def _with_values(
     column: pa.Array, below: Sequence[str], values: Sequence[Wrapped | None]
 ) -> pa.Array:
-    """A column of deletes with ordering values in it, or in one of its nested fields."""
+    """A column of deletes with ordering values, nested ones too."""
     if not below:
         return _of_wrappers(values, column.type)
     children = [

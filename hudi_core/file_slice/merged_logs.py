@@ -1,4 +1,4 @@
-"""What logs make of a base file: rows that go, and rows that come.
+"""Logs merged into a base file: rows that go and come.
 
 Log rows are folded first, from the oldest to the newest; what is left of each key then meets the
 row of the base file.
@@ -30,7 +30,7 @@ _NONE: Final = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class BaseRows:
-    """Rows of a slice's base file, in their order, read where they are needed.
+    """Rows of a slice's base file, read where they are needed.
 
     ``keys`` reads the record keys, ``columns`` some columns of the table.
     """
@@ -67,7 +67,7 @@ class MergedLogs:
 def merged_logs(
     logs: LogRows, keys: pa.ChunkedArray | None, base: BaseRows | None, rules: MergeRules
 ) -> MergedLogs:
-    """Merge the logs of a slice into its base file, if it has one.
+    """Merge the logs of a slice into its base file.
 
     ``keys`` are the record keys of the log rows, ``None`` where these have positions.
     """
@@ -107,7 +107,9 @@ def _codes(logs: LogRows, keys: pa.ChunkedArray | None) -> tuple[Positions, pa.A
 
 
 def _folded(logs: LogRows, codes: Positions, rules: MergeRules) -> tuple[pa.Table, Positions]:
-    """One row for each key, in the order of the codes; and which of the log rows counts."""
+    """One row for each key in the order of the codes.
+
+    And which of the log rows counts."""
     count = len(codes)
     order = np.argsort(codes, kind="stable")
     ranks = np.zeros(count, np.int64)
@@ -130,7 +132,7 @@ def _folded(logs: LogRows, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
 def _since_deletes(
     ranks: Positions, codes: Positions, logs: LogRows, order: Positions
 ) -> Positions:
-    """Ranks by which a delete that always holds ends what was before it.
+    """Ranks by which an unconditional delete ends what was before it.
 
     Nothing before it counts against what comes after it; and further deletes say nothing until
     there is a row again. All arguments are in the order of the codes.
@@ -153,7 +155,7 @@ def _since_deletes(
 def _meetings(
     logs: LogRows, uniques: pa.Array, base: BaseRows | None
 ) -> tuple[Positions, Positions]:
-    """Pairs of a folded row and the position of a row of the base file."""
+    """Pairs of a folded row and a position in the base file."""
     if base is None:
         return _NONE, _NONE
     if logs.positions is not None:
@@ -164,7 +166,7 @@ def _meetings(
 
 
 def _late(tail: pa.Table, stored: Positions, base: BaseRows, rules: MergeRules) -> Mask:
-    """Of which folded rows the row of the base file is the later version."""
+    """Which folded rows are earlier than the row of the base file."""
     tops = sorted({name.partition(".")[0] for name in rules.stored_order})
     had = base.taken(tops, stored)
     found: Mask = true_mask(
@@ -179,7 +181,7 @@ def _late(tail: pa.Table, stored: Positions, base: BaseRows, rules: MergeRules) 
 def _completed(
     tail: pa.Table, lives: Mask, met: _Met, base: BaseRows, rules: MergeRules
 ) -> MergedLogs:
-    """The plan where rows take what they lack from rows of the base file."""
+    """The outcome where rows take what they lack from stored ones."""
     names = [name for name in tail.column_names if name != ABSENT]
     had = base.taken(names, met.stored)
     written = ~met.late

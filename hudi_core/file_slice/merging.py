@@ -1,4 +1,4 @@
-"""How the slices of a table are merged; a value that tasks get."""
+"""Merging of the slices of a table, as tasks do it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SliceMerging:
         base: BaseRows | None,
         columns: Collection[str],
     ) -> MergedLogs | None:
-        """What the logs of a slice make of its base file; ``None`` for nothing.
+        """Merge the logs of a slice; ``None`` where none counts.
 
         ``until`` is the requested time of the state that is read, ``None`` for the latest;
         ``columns`` are what the rows are to have, at least.
@@ -67,7 +67,7 @@ class SliceMerging:
         return merged_logs(found, keys, base, self.rules)
 
     def _keys(self, rows: pa.Table, path: str) -> pa.ChunkedArray:
-        """Record keys of log rows: as blocks have them, else made of columns."""
+        """Record keys of log rows, stored or made of columns."""
         stored = rows.column(RECORD_KEY)
         if not stored.null_count:
             return stored

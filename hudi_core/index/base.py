@@ -89,7 +89,7 @@ def join_keys(
 def _join(
     held: Sequence[tuple[int, pa.ChunkedArray]], keys: pa.StringArray, chosen: IntArray | None
 ) -> Iterator[Matches]:
-    """Yield the matches of some files, by ordinal; the keys are hashed once for all of them."""
+    """Yield the matches of some files; keys are hashed once."""
     wanted = keys if chosen is None else keys.take(pa.array(chosen))
     _, stored = held[0]
     if len(held) > 1:

@@ -22,7 +22,7 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class KnownGroups:
-    """File groups of partitions of the metadata table, while its timeline is as it was.
+    """File groups of the metadata table while its timeline is unchanged.
 
     Which there are is decided when a partition is built; compactions, of which some partition may
     have been built again, end it as well.

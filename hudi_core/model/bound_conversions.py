@@ -40,7 +40,7 @@ def bounds_to_array(bounds: Sequence[Scalar | None], kind: pa.DataType) -> pa.Ar
 
 
 def decimal_of(unscaled: bytes | int, scale: int) -> Decimal:
-    """A decimal from its digits, as numbers of few digits or bytes, highest first."""
+    """A decimal from its digits, highest first."""
     number = unscaled if isinstance(unscaled, int) else int.from_bytes(unscaled, "big", signed=True)
     return Decimal(number).scaleb(-scale, EXACT)
 

@@ -101,7 +101,7 @@ class HeldMetadata:
     earlier: object | None = None
 
     def handed_on(self) -> HeldMetadata:
-        """A new one that goes on from what is here, which is given up."""
+        """A new place that goes on from what is here."""
         earlier = self.earlier if self.value is None else self.value
         self.value = self.earlier = None
         return HeldMetadata(earlier=earlier)

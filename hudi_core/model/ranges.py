@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 _MAX_VALUES: Final = 64
 """Of decimals, which Arrow cannot search, so many are compared one by one."""
 
@@ -63,26 +62,6 @@ class ValueRanges:
         low, high = (side.take(pa.array(chosen)) for side in (self.minimum, self.maximum))
         return ValueRanges(low, high, self.may_be_null[chosen], self.may_have_value[chosen])
 
-    def united(self, groups: Ints) -> ValueRanges:
-        """For each item the range of all items with its number.
-
-        Parameters
-        ----------
-        groups
-            A number for each item; items of one number may share rows, as files of a slice do.
-        """
-        count = int(groups.max(initial=-1)) + 1
-        low, high = (
-            _first(side, groups, order).take(pa.array(groups))
-            for side, order in ((self.minimum, "ascending"), (self.maximum, "descending"))
-        )
-        masks = []
-        for mask in (self.may_be_null, self.may_have_value):
-            found = np.zeros(count, np.bool_)
-            found[groups[mask]] = True
-            masks.append(found[groups])
-        return ValueRanges(low, high, *masks)
-
     def may_hold(self, values: pa.Array) -> Mask:
         """Mask of the files that may hold one of some values.
 
@@ -121,13 +100,3 @@ class ValueRanges:
             for one in distinct
         )
         return reduce(pc.or_, between)
-
-
-def _first(values: pa.Array, groups: Ints, order: str) -> pa.Array:
-    """The first value of each group in an order; null where one is not known."""
-    rows = pa.table({"group": groups, "value": values})
-    keys = [("group", "ascending", "at_start"), ("value", order, "at_start")]
-    places = pc.sort_indices(rows, sort_keys=keys).to_numpy()
-    ordered = groups[places]
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
-    return values.take(pa.array(places[starts]))

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.config.key_generators import KEY_GENERATORS
@@ -25,7 +26,7 @@ from hudi_core.metadata.key_index.value_index import MAX_KEYS
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.statistics.expressions import Expression
 from hudi_core.model.bound_conversions import bounds_to_array
-from hudi_core.model.file_columns import FileColumns
+from hudi_core.model.file_columns import FileColumns, Ints
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.ranges import Mask, ValueRanges
@@ -75,6 +76,34 @@ def prune(
         if ranges is not None:
             found[path] = ranges
     return can_match(predicate, found, count) if found else np.ones(count, np.bool_)
+
+
+def united(ranges: ValueRanges, groups: Ints) -> ValueRanges:
+    """For each item the range of all items with its number.
+
+    Items of one number may share rows, as files of a slice do.
+    """
+    count = int(groups.max(initial=-1)) + 1
+    low, high = (
+        _first(side, groups, order).take(pa.array(groups))
+        for side, order in ((ranges.minimum, "ascending"), (ranges.maximum, "descending"))
+    )
+    masks = []
+    for mask in (ranges.may_be_null, ranges.may_have_value):
+        found = np.zeros(count, np.bool_)
+        found[groups[mask]] = True
+        masks.append(found[groups])
+    return ValueRanges(low, high, *masks)
+
+
+def _first(values: pa.Array, groups: Ints, order: str) -> pa.Array:
+    """The first value of each group; null where one is unknown."""
+    rows = pa.table({"group": groups, "value": values})
+    keys = [("group", "ascending", "at_start"), ("value", order, "at_start")]
+    places = pc.sort_indices(rows, sort_keys=keys).to_numpy()
+    ordered = groups[places]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+    return values.take(pa.array(places[starts]))
 
 
 def prune_named(

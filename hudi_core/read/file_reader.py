@@ -79,7 +79,7 @@ class FileReader:
                 yield from self._brought_up(way, some)
 
     def without(self, fragment: ds.Fragment, gone: Positions) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file, or of a part of it, but for some positions."""
+        """Yield the rows of a file but for some positions."""
         whole = replace(self, columns=self._needed(), condition=None)
         start = 0
         for batch in whole.read([fragment]):

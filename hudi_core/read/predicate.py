@@ -231,7 +231,7 @@ def is_like(given: pa.DataType, kind: pa.DataType) -> bool:
 
 
 class _Match(NamedTuple):
-    """Which bounds a file has in which some value compares so with a value.
+    """A row of the match table: how a file's bounds compare.
 
     ``low`` and ``high`` compare the file's bound with that value; of two, both have to hold, or
     either where ``either``. An unknown bound is any.

@@ -40,6 +40,7 @@ from hudi_core.read.file_pruning import (
     prune,
     prune_named,
     ranged_columns,
+    united,
 )
 from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.known_state import KnownState
@@ -146,7 +147,7 @@ class SnapshotQuery:
     def planned_slices(
         self, slices: Sequence[FileSlice], until: InstantTime | None
     ) -> list[PlannedSlice]:
-        """Slices as plans have them; without their logs where only base files are wanted."""
+        """Slices as plans have them, without logs where these are unwanted."""
         paths = {found.partition_path for found in slices}
         values = {path: self.pruner.values(path) for path in paths}
         files = []
@@ -405,7 +406,7 @@ class SnapshotQuery:
         def ranges_of(path: str, kind: pa.DataType) -> ValueRanges | None:
             found = index.file_ranges(files, path, kind)
             # a row may have one value from a base file, and another from a log
-            return found.united(files.groups) if has_logs and found is not None else found
+            return united(found, files.groups) if has_logs and found is not None else found
 
         matches = prune(predicate, kinds, len(files), ranges_of)
         if kinds and matches.any() and not has_logs:

@@ -288,7 +288,7 @@ class FileScan:
     # --- slices with logs
 
     def _merged(self, file: PlannedSlice) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a slice: those of the base file that stay, then those of its logs."""
+        """Yield the rows of a slice, those of its logs last."""
         assert self.merging is not None  # noqa: S101 - set where a file has logs
         base = self._base_rows(replace(file, logs=())) if file.has_base else None
         plan = self.merging.plan(file.logs, file.until, base, self._asked)

@@ -37,7 +37,7 @@ def distinct(positions: Positions) -> Positions:
 
 
 def ranked(positions: Positions) -> tuple[Positions, Positions]:
-    """Return positions in ascending order, each once, and the place of each among them."""
+    """Return ascending positions, each once, and the place of each given one."""
     ordered = distinct(positions)
     size = _size(positions)
     if size > _DENSE * len(positions):
@@ -48,7 +48,7 @@ def ranked(positions: Positions) -> tuple[Positions, Positions]:
 
 
 def ascending(numbers: Positions, chosen: Positions) -> Positions:
-    """Return ``chosen`` in the order of their ``numbers``, those of one number as they are."""
+    """Return ``chosen`` in the stable order of their ``numbers``."""
     wanted = numbers[chosen]
     size = _size(wanted)
     if size <= _DENSE * len(wanted):

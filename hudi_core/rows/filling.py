@@ -125,7 +125,7 @@ def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
 def folded_by(
     rows: pa.Table, codes: Positions, ranks: Positions, deletes: Mask, rules: MergeRules
 ) -> tuple[pa.Table, Positions]:
-    """Merge rows with one key by ranks and deletes that are known; see :func:`folded`."""
+    """Merge rows with one key by ranks; see :func:`folded`."""
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     count = len(codes)

@@ -130,7 +130,7 @@ def _planned(
 
 
 def _lister(state: TableState) -> FileIndex:
-    """Who lists the table's files; those that a commit has at hand are not listed again."""
+    """The lister of the table's files, with those at hand."""
     lister, files = table_lister(state.client), state.files
     # what a format lists are not all files that a clean looks at
     return lister if files is None or is_two_step(state.table) else _KnownFiles(lister, files)

@@ -65,7 +65,7 @@ _LEFT_BY_KEYS: Final = 192 << 20
 
 
 class FetchedFiles:
-    """What one step reads for a later one: small files of an object store, small columns of keys.
+    """Small files and columns of keys kept for a later step.
 
     A copy in another process has none of it.
     """
@@ -102,7 +102,7 @@ class FetchedFiles:
                 self._left -= keys.nbytes
 
     def take_keys(self, path: str) -> pa.ChunkedArray | None:
-        """Give the record keys of a file away; ``None`` where they are not kept."""
+        """Give the record keys of a file away, if kept."""
         with self._lock:
             keys = self._keys.pop(path, None)
             self._left += 0 if keys is None else keys.nbytes

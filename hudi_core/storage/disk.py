@@ -67,7 +67,7 @@ class Disk:
                     raise
 
     def sync_all(self, paths: Collection[str]) -> None:
-        """Flush files, and put entries of folders on the disk, all at the same time."""
+        """Flush files and folders, all at the same time."""
 
         def sync(path: str) -> None:
             return self.sync_folder(path) if os.path.isdir(path) else _sync(path)

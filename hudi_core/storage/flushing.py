@@ -1,4 +1,4 @@
-"""Files of a local disk that are flushed together, or while their writer goes on.
+"""Flushes of a local disk, together or in the background.
 
 Every flush waits for the journal of the file system, and those that wait together share one entry
 of it: four data files and their folders take 35 ms one after the other, and 9 ms together.
@@ -20,7 +20,7 @@ from hudi_core.storage.subfolder import SubfolderStorage
 
 @contextmanager
 def flushed_together(storage: Storage) -> Iterator[Storage]:
-    """Flush the files that are put in the block at its end, all at the same time.
+    """Flush at its end what the block puts, all together.
 
     The block gets the storage to put them in. After a power failure within the block a file may be
     there without its bytes: it is for files that nothing counts before a later one is there.

@@ -138,7 +138,7 @@ def _ready(
     heartbeats: Sequence[str] | None,
     known: LastHold | None = None,
 ) -> tuple[TableState, Request | None, MetadataState | None]:
-    """The table as a new action meets it, its request, and the metadata table."""
+    """The table, request and metadata table of a new action."""
     table.client.require_writable()
     held = HeldMetadata() if known is None else known.held()
     state = TableState.load(table, held=held)

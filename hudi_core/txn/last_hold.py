@@ -1,4 +1,4 @@
-"""What a process left of a table when it last gave its lock back, for its next write there."""
+"""Facts of a table that a process keeps for its next write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_FILES: Final = 10_000
 
 
 class LastHold:
-    """What a process left of a table, as far as its next write need not look.
+    """Facts that the next write of a table need not read.
 
     It counts only where that finds the properties and the timeline as they were then, with nothing
     pending: whatever changes files of the table or its indexes shows there. An upsert of 1,000 rows
@@ -33,14 +33,14 @@ class LastHold:
         self._held: HeldMetadata | None = None
 
     def seen_in(self, state: TableState) -> TableState:
-        """A state with what is known of it, where it is the one that was left."""
+        """A state with what is known, where it is unchanged."""
         left = self._left
         if left is None or not left.is_of(state):
             return state
         return state.knowing(left.tables, left.files)
 
     def held(self) -> HeldMetadata:
-        """Where a format keeps what it reads, with what it had read before.
+        """The place of what a format reads and had read.
 
         That goes to one write: its reader moves on with what it reads.
         """
@@ -71,7 +71,7 @@ class _Left:
 
 def _left(state: TableState) -> _Left | None:
     timeline = state.timeline
-    if settled(timeline) is None or timeline.unknown:
+    if instants_at_rest(timeline) is None or timeline.unknown:
         return None
     files = state.files
     if files is not None and sum(map(len, files.values())) > _MOST_FILES:
@@ -81,7 +81,9 @@ def _left(state: TableState) -> _Left | None:
     return _Left(state.client.config.raw, timeline.instants, at_rest, files)
 
 
-def settled(timeline: TimelineView, but: InstantTime | None = None) -> tuple[Instant, ...] | None:
+def instants_at_rest(
+    timeline: TimelineView, but: InstantTime | None = None
+) -> tuple[Instant, ...] | None:
     """The instants but that of a time, if all are complete."""
     others = tuple(one for one in timeline.instants if one.requested_time != but)
     return others if all(one.is_completed for one in others) else None

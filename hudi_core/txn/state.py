@@ -78,7 +78,7 @@ class TableState:
         return loaded
 
     def knowing(self, earlier: MetadataState | None, files: ListedFiles | None) -> TableState:
-        """This state with what was known before of its metadata table and its files."""
+        """This state with known facts of metadata table and files."""
         return replace(self, earlier=earlier, files=files)
 
     # --- what a change leads to ------------------------------------------------------------------

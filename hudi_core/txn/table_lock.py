@@ -324,7 +324,7 @@ class ServiceSigns:
         self._misses = misses
 
     def wait(self, timeout_s: float) -> Sequence[str]:
-        """Wait until no service is at work; returns the heartbeats that are there then."""
+        """Wait for services to end; returns the heartbeats left."""
         beating: Sequence[str] = ()
 
         def services() -> list[InstantTime]:

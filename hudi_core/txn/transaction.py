@@ -40,7 +40,7 @@ from hudi_core.txn.carried_metadata import with_extras
 from hudi_core.txn.commit_errors import aborted, busy, rolled_back, superseded, unknown_outcome
 from hudi_core.txn.conflicts import require_no_conflicts
 from hudi_core.txn.heartbeat import Heartbeat
-from hudi_core.txn.last_hold import LastHold, files_after, settled
+from hudi_core.txn.last_hold import LastHold, files_after, instants_at_rest
 from hudi_core.txn.markers import LocalAttempts, Markers
 from hudi_core.txn.publication import (
     PublicationRejectedError,
@@ -290,14 +290,14 @@ class Transaction:
         return tuple(seen.completed_writes()) == tuple(self.began.completed_writes())
 
     def _as_begun(self, state: TableState) -> TableState:
-        """A state with what the write knows of it, where no other action has begun since."""
-        others = settled(state.timeline, self.instant.requested_time)
+        """A state with known facts, where no action began since."""
+        others = instants_at_rest(state.timeline, self.instant.requested_time)
         return state.knowing(self.tables, None) if others == self.began.instants else state
 
     def _with_files(
         self, state: TableState, metadata: CommitMetadata, seen: TimelineView
     ) -> TableState:
-        """A state with the files that are known once the write is complete."""
+        """A state with the files known once the write completed."""
         compares = self.metadata.validate  # each listing of the metadata table with the storage
         if self.view is None or compares or not self._is_as_begun(seen):
             return state

@@ -94,7 +94,7 @@ def in_shard_order(groups: Iterable[ListedGroup], path: str) -> Groups:
 
 
 def without_files(groups: Groups) -> Groups:
-    """The same file groups, without the files that they had when they were listed."""
+    """The same file groups without the files that were listed."""
     return {owner: [replace(one, files={}) for one in some] for owner, some in groups.items()}
 
 

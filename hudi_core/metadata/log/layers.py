@@ -36,11 +36,10 @@ _MOST_BYTES: Final = 8 << 20
 
 
 class WrittenLogs:
-    """Log files that this process has put into object stores, by root and path.
+    """Log files that this process has put into object stores.
 
     What was put under the name of an instant nobody changes; who reads one has listed it. The
-    commit that compacts ten deltacommits makes 66 requests with it and 102 without, a clean of the
-    Iceberg format up to ten less.
+    commit that compacts ten deltacommits makes 66 requests with it and 102 without.
     """
 
     def __init__(self) -> None:
@@ -49,7 +48,7 @@ class WrittenLogs:
         self._lock = threading.Lock()
 
     def keep(self, storage: Storage, path: str, data: bytes) -> None:
-        """Keep a file, and fewer others, unless it is large or on a disk."""
+        """Keep a file unless it is large or on a disk."""
         if len(data) > WHOLE_BYTES or parse_location(storage.root).is_local:
             return
         key = storage.root, path

@@ -122,7 +122,7 @@ def _groups_of(
     known: Mapping[str, Groups],
     counts: Callable[[InstantTime], bool],
 ) -> dict[str, Groups]:
-    """The file groups of the partitions that change; one listing of each that is not known."""
+    """File groups of partitions that change; unknown ones are listed."""
     metadata, names = tables.metadata, [name for name, change in changes.items() if change]
     asked = [name for name in names if name not in known]
     listed = list_all_groups(metadata, asked, [name for name in asked if changes[name].owned])

@@ -1,4 +1,4 @@
-"""Bounds of column statistics: internal form to Hudi's wrappers, and back, one or many.
+"""Bounds of column statistics, to Hudi's wrappers and back.
 
 Statistics of version 1 (tables of version 8) show types by the wrapper alone, and a reader has to
 know the column's type: a timestamp is a ``LongWrapper`` in the unit of the column. Those of
@@ -196,7 +196,7 @@ def _unscaled(scale: int, value: Decimal) -> bytes:
 def stored_kind(
     wrapper: str, value_type: ValueType | None, kind: pa.DataType, path: str
 ) -> pa.DataType | None:
-    """The type of a stored bound; ``None`` if nothing is concluded from it.
+    """The type of a stored bound; ``None`` for an unknown one.
 
     ``value_type`` is ``None`` or number 0 in version 1, which keeps times as numbers in the unit of
     the column: ``kind`` is its type.
@@ -289,7 +289,7 @@ def _equal(values: pa.Array, wanted: object) -> pa.Array:
 
 
 def _converted(values: pa.Array, stored: pa.DataType, kind: pa.DataType) -> pa.Array | None:
-    """Return stored values in a column's type; ``None`` where that is of another family."""
+    """Stored values in a column's type; ``None`` for another family."""
 
     def both(is_of: Callable[[pa.DataType], bool]) -> bool:
         return is_of(stored) and is_of(kind)

@@ -284,7 +284,7 @@ def _around(parts: Sequence[ColumnRange], sums: Mapping[str, Any]) -> ColumnRang
 
 
 def sums_of(ranges: Sequence[ColumnRange]) -> dict[str, Any]:
-    """What ranges count together; ``None`` of what one of them does not count."""
+    """Sums of the counts of ranges; ``None`` where one is unknown."""
     return {name: _sum(ranges, name) for name in COUNTS}
 
 

@@ -188,7 +188,7 @@ class FileChanges:
     def _previous(
         self, group: FileGroupId, write: WindowWrite, stat: WriteStat
     ) -> PlannedSlice | None:
-        """What a write changed of a file group: its file, or its slice."""
+        """The file or slice that a write changed."""
         if self._has_logs:
             return self._slice_at(group, just_before(write.instant.requested_time))
         if stat.prev_commit in (None, "", NO_PREVIOUS_COMMIT):
@@ -241,7 +241,7 @@ class FileChanges:
         return self.client.config.table_type is TableType.MERGE_ON_READ
 
     def _slice_at(self, group: FileGroupId, time: InstantTime) -> PlannedSlice | None:
-        """The slice of a group at an instant, with what its logs had until then."""
+        """The slice of a group at an instant, with its logs."""
         newest = next((one for one in self._slices(group) if one.base_instant <= time), None)
         deleted = self._cleaned.since(time).get(group)
         if deleted is not None and deleted.was_after("" if newest is None else newest.base_instant):

@@ -24,7 +24,7 @@ _SLOP: Final = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A range of a base file, or a file slice with logs, for a worker to read.
+    """Part of a base file, or a slice with logs, to read.
 
     It has all that the worker needs, and travels as JSON. A row belongs to the split in whose range
     of bytes its row group begins. No secrets are in it.
