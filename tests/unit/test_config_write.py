@@ -220,7 +220,7 @@ def test_reads() -> None:
     [
         ({"as.of.instant": "yesterday"}, "as.of.instant='yesterday'.*no known form"),
         ({"as.of.instant": "20261399000000000"}, "date and time"),
-        ({QUERY: "read_optimized"}, "Supported: snapshot, incremental"),
+        ({QUERY: "realtime"}, "Supported: snapshot, read_optimized, incremental"),
         ({QUERY: "incremental"}, "needs a begin"),
         ({BEGIN: "000"}, "no meaning"),
         ({END: "2026-01-01"}, "no meaning"),
