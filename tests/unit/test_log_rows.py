@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -166,6 +167,19 @@ def test_a_partial_update_of_no_row(table: hudi.Table) -> None:
     put(table, data_block(instant, meta(instant, "z"), fields, header=header))
     with refused(Path(table.path), CorruptMetadataError, "no row to update"):
         shown(table)
+
+
+def test_rows_without_columns_are_as_many(table: hudi.Table) -> None:
+    instant = instant_of(table)
+    put(
+        table,
+        data_block(instant, meta(instant, "a", "z"), FIELDS),
+        delete_block(instant, {"b": None}),
+    )
+    found = hudi.Table.open(table.path)
+    for condition, count in ((None, 3), (pc.field("w") == "new", 2), (pc.field("w") == "old", 1)):
+        assert found.to_arrow([], filter=condition).num_rows == count
+        assert sum(one.num_rows for one in found.to_batches([], filter=condition)) == count
 
 
 @pytest.mark.parametrize("kind", [BlockType.AVRO, BlockType.PARQUET])
