@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 import hudi_core as hudi
+from hudi_core.avro.wrappers import Wrapped
 from hudi_core.errors import CorruptMetadataError, HudiError, UnsupportedTableError
 from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
 from hudi_core.log_format.positions import decode_positions
+from tests.foreign import by_hudi_rs
 from tests.log_files import (
     NO_METADATA_TABLE,
     data_block,
@@ -167,6 +169,23 @@ def test_a_partial_update_of_no_row(table: hudi.Table) -> None:
     put(table, data_block(instant, meta(instant, "z"), fields, header=header))
     with refused(Path(table.path), CorruptMetadataError, "no row to update"):
         shown(table)
+
+
+@pytest.mark.parametrize("ordering", [None, Wrapped("LongWrapper", 9)])
+def test_a_partial_update_behind_a_delete(table: hudi.Table, ordering: Wrapped | None) -> None:
+    """Logs are folded first: what it lacks comes from the base file, as in hudi-rs."""
+    instant = instant_of(table)
+    fields = [field for field in FIELDS if field.name != "w"]
+    header = {HeaderKey.IS_PARTIAL: "true"}
+    put(
+        table,
+        data_block(instant, meta(instant, "a", "z"), FIELDS),
+        delete_block(instant, {"a": ordering, "z": ordering}),
+        data_block(instant, meta(instant, "a", "z"), fields, header=header),
+    )
+    wanted = {"a": "old", "b": "old", "c": "old", "z": None}
+    assert shown(table) == wanted
+    assert {row["id"]: row["w"] for row in by_hudi_rs(table.path)} == wanted
 
 
 def test_rows_without_columns_are_as_many(table: hudi.Table) -> None:
