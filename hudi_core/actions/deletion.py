@@ -22,6 +22,6 @@ class DeleteFile:
 
 
 def delete_together(storage: Storage, run_map: RunMap, paths: Sequence[str]) -> None:
-    """Delete files in no order; on a disk, each folder is flushed once."""
+    """Delete files in no order, and flush each folder once."""
     with flushed_together(storage) as together:
         list(run_map(DeleteFile(together), paths))

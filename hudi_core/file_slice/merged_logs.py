@@ -74,14 +74,17 @@ def merged_logs(
     codes, uniques = _codes(logs, keys)
     tail, winner = _folded(logs, codes, rules)
     lives, always = ~logs.deletes[winner], logs.always[winner]
+    # what a partial update behind a delete lacks comes from the base file, or else is null
+    needs = lives.copy()
+    needs[codes[logs.deletes]] = False
     met, stored = _meetings(logs, uniques, base)
     late = np.zeros(len(met), bool)
     if base is not None and rules.stored_order and len(met):
         late = _late(tail.take(pa.array(met)), stored, base, rules) & ~always[met]
     if base is not None and (rules.fill is not None or ABSENT in tail.column_names):
-        return _completed(tail, lives, _Met(met, stored, late), base, rules)
+        return _completed(tail, lives, _Met(met, stored, late, needs), base, rules)
     if ABSENT in tail.column_names:
-        _require_whole(tail.filter(pa.array(lives)), "its file group")
+        _require_whole(tail.filter(pa.array(needs)), "its file group")
         tail = tail.drop_columns(ABSENT)
     lives[met[late]] = False
     return MergedLogs(distinct(stored[~late]), tail.filter(pa.array(lives)))
@@ -91,12 +94,14 @@ def merged_logs(
 class _Met:
     """Folded rows that meet rows of the base file, pair by pair.
 
-    ``late``: the row of the base file is the later version.
+    ``late``: the row of the base file is the later version. ``needs``: of all folded rows those
+    that have to be whole where they meet none.
     """
 
     rows: Positions
     stored: Positions
     late: Mask
+    needs: Mask
 
 
 def _codes(logs: LogRows, keys: pa.ChunkedArray | None) -> tuple[Positions, pa.Array]:
@@ -118,7 +123,7 @@ def _folded(logs: LogRows, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
         if logs.always.any():
             ranks[order] = _since_deletes(ranks[order], codes[order], logs, order)
     if rules.fill is not None or ABSENT in logs.rows.column_names:
-        return folded_by(logs.rows, codes, ranks, logs.deletes, rules)
+        return folded_by(logs.rows, codes, ranks, logs.deletes, rules, deletes_end=False)
     sorted_codes = codes[order]
     ends = np.flatnonzero(np.append(sorted_codes[1:] != sorted_codes[:-1], True))
     if rules.stored_order:
@@ -194,10 +199,10 @@ def _completed(
     is_new = lives.copy()
     is_new[met.rows] = False
     parts = [tail.take(pa.array(met.rows[updates])), tail.filter(pa.array(is_new))]
+    _require_whole(tail.filter(pa.array(is_new & met.needs)), base.path)
     rows = pa.concat_tables(parts).combine_chunks()
     had, late = had.take(pa.array(updates)), met.late[updates]
     count = len(updates)
-    _require_whole(rows.slice(count), base.path)
     for name, absent in absent_values(rows).items():
         at = rows.schema.get_field_index(name)
         rows = with_stored(rows, at, absent[:count], had.column(name))

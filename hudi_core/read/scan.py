@@ -298,7 +298,9 @@ class FileScan:
             tail = plan.tail
             if self.condition is not None:
                 tail = tail.filter(self.condition.expression)
-            rows = tail.select(list(self.columns)).cast(self.output_schema)
+            rows = tail.select(list(self.columns))
+            # tables without columns lose their number of rows where they are cast
+            rows = rows.cast(self.output_schema) if self.columns else rows
             yield from (batch for batch in rows.to_batches() if batch.num_rows)
 
     def _base_rows(self, file: PlannedSlice) -> BaseRows:

@@ -123,9 +123,18 @@ def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
 
 
 def folded_by(
-    rows: pa.Table, codes: Positions, ranks: Positions, deletes: Mask, rules: MergeRules
+    rows: pa.Table,
+    codes: Positions,
+    ranks: Positions,
+    deletes: Mask,
+    rules: MergeRules,
+    *,
+    deletes_end: bool = True,
 ) -> tuple[pa.Table, Positions]:
-    """Merge rows with one key by ranks; see :func:`folded`."""
+    """Merge rows with one key by ranks; see :func:`folded`.
+
+    Without ``deletes_end`` what a row lacks behind a delete is still to come from the stored row.
+    """
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     count = len(codes)
@@ -158,7 +167,7 @@ def folded_by(
         columns.append(column.take(pa.array(order[source])))
         if field.name in absent:
             # behind a delete nothing stored is left to be kept
-            flags = absent[field.name][order[source]] & (erased < 0)
+            flags = absent[field.name][order[source]] & (not deletes_end or erased < 0)
             still_absent.append((field.name, flags))
     if absent:
         at = rows.schema.get_field_index(ABSENT)

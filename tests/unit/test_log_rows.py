@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 import hudi_core as hudi
+from hudi_core.avro.wrappers import Wrapped
 from hudi_core.errors import CorruptMetadataError, HudiError, UnsupportedTableError
 from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
 from hudi_core.log_format.positions import decode_positions
+from tests.foreign import by_hudi_rs
 from tests.log_files import (
     NO_METADATA_TABLE,
     data_block,
@@ -166,6 +169,36 @@ def test_a_partial_update_of_no_row(table: hudi.Table) -> None:
     put(table, data_block(instant, meta(instant, "z"), fields, header=header))
     with refused(Path(table.path), CorruptMetadataError, "no row to update"):
         shown(table)
+
+
+@pytest.mark.parametrize("ordering", [None, Wrapped("LongWrapper", 9)])
+def test_a_partial_update_behind_a_delete(table: hudi.Table, ordering: Wrapped | None) -> None:
+    """Logs are folded first: what it lacks comes from the base file, as in hudi-rs."""
+    instant = instant_of(table)
+    fields = [field for field in FIELDS if field.name != "w"]
+    header = {HeaderKey.IS_PARTIAL: "true"}
+    put(
+        table,
+        data_block(instant, meta(instant, "a", "z"), FIELDS),
+        delete_block(instant, {"a": ordering, "z": ordering}),
+        data_block(instant, meta(instant, "a", "z"), fields, header=header),
+    )
+    wanted = {"a": "old", "b": "old", "c": "old", "z": None}
+    assert shown(table) == wanted
+    assert {row["id"]: row["w"] for row in by_hudi_rs(table.path)} == wanted
+
+
+def test_rows_without_columns_are_as_many(table: hudi.Table) -> None:
+    instant = instant_of(table)
+    put(
+        table,
+        data_block(instant, meta(instant, "a", "z"), FIELDS),
+        delete_block(instant, {"b": None}),
+    )
+    found = hudi.Table.open(table.path)
+    for condition, count in ((None, 3), (pc.field("w") == "new", 2), (pc.field("w") == "old", 1)):
+        assert found.to_arrow([], filter=condition).num_rows == count
+        assert sum(one.num_rows for one in found.to_batches([], filter=condition)) == count
 
 
 @pytest.mark.parametrize("kind", [BlockType.AVRO, BlockType.PARQUET])
