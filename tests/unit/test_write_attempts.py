@@ -19,6 +19,7 @@ import hudi_core as hudi
 from hudi_core.base_file.writer import BaseFileWriter
 from hudi_core.engine.base import TaskContext, thread_pool
 from hudi_core.errors import (
+    CommitValidationError,
     ConfigError,
     CorruptMetadataError,
     IncompleteCommitError,
@@ -121,6 +122,44 @@ def test_the_next_writer_deletes_what_a_killed_attempt_left(tmp_path: Path) -> N
     table.insert(keyed_rows("c"))
     assert data_files(table) == 1
     assert foreign_keys(table) == ["c"]
+
+
+def test_what_another_write_left_meanwhile_and_took_back_is_no_file_of_the_next_write(
+    tmp_path: Path,
+) -> None:
+    options = {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.metadata.enable": "false",
+        "hoodie.parquet.small.file.limit": 0,
+        "hoodie.keep.min.commits": 3,
+        "hoodie.keep.max.commits": 4,
+        "hoodie.cleaner.commits.retained": 1,
+    }
+    table = new_table(tmp_path / "t", keyed_rows("a"), options, ordering_field=None)
+    other = hudi.Table.open(table.path, options)
+    is_there, may_end = threading.Event(), threading.Event()
+
+    def refuse(*_: Any) -> None:
+        is_there.set()
+        may_end.wait(60)
+        raise ValueError
+
+    def fail() -> None:
+        with pytest.raises(CommitValidationError):
+            other.upsert(keyed_rows("b"), validators=[refuse])
+
+    with thread_pool(1) as pool:
+        failed = pool.submit(fail)
+        assert is_there.wait(60)
+
+        def end_the_other(*_: Any) -> None:
+            may_end.set()
+            failed.result()
+
+        table.upsert(keyed_rows("a"), validators=[end_the_other])
+    for _ in range(6):  # until the rollback is archived
+        table.upsert(keyed_rows("a"))
+    assert [row["id"] for row in table.to_arrow().to_pylist()] == ["a"]
 
 
 class Elsewhere(Speculative):
