@@ -162,6 +162,35 @@ def test_what_another_write_left_meanwhile_and_took_back_is_no_file_of_the_next_
     assert [row["id"] for row in table.to_arrow().to_pylist()] == ["a"]
 
 
+def test_what_archival_deletes_of_an_undone_write_is_no_file_of_the_next_one(
+    tmp_path: Path,
+) -> None:
+    options = {
+        "hoodie.metadata.enable": "false",
+        "hoodie.parquet.small.file.limit": 0,
+        "hoodie.keep.min.commits": 3,
+        "hoodie.keep.max.commits": 4,
+        "hoodie.cleaner.commits.retained": 1,
+    }
+    table = new_table(tmp_path / "t", keyed_rows("a"), options, ordering_field=None)
+    stored = set(Path(table.path).glob("*.parquet"))
+    undone: dict[Path, bytes] = {}
+
+    def refuse(*_: Any) -> None:
+        new = set(Path(table.path).glob("*.parquet")) - stored
+        undone.update({path: path.read_bytes() for path in new})
+        raise ValueError
+
+    with pytest.raises(CommitValidationError):
+        table.upsert(keyed_rows("b"), validators=[refuse])
+    for path, data in undone.items():
+        path.write_bytes(data)  # as a store does that was late
+    for _ in range(8):
+        table.upsert(keyed_rows("a"))
+    assert not any(path.exists() for path in undone)
+    assert [row["id"] for row in table.to_arrow().to_pylist()] == ["a"]
+
+
 class Elsewhere(Speculative):
     """Keeps its tasks apart, as one does whose tasks run in other processes."""
 
