@@ -191,6 +191,25 @@ def test_what_archival_deletes_of_an_undone_write_is_no_file_of_the_next_one(
     assert [row["id"] for row in table.to_arrow().to_pylist()] == ["a"]
 
 
+def test_a_write_flushes_as_its_own_options_say_whatever_those_of_the_last_one_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path / "t", keyed_rows("a"), ordering_field=None)
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+
+    def flushed(fsync: str) -> list[str]:
+        synced.clear()
+        table.upsert(keyed_rows("a"), options={"hoodie.fs.fsync": fsync})
+        return [path for path in synced if "/.hoodie/metadata/files/" in path]
+
+    assert flushed("true")
+    assert not flushed("false")
+    table = hudi.Table.open(table.path)
+    assert not flushed("false")
+    assert flushed("true")
+
+
 class Elsewhere(Speculative):
     """Keeps its tasks apart, as one does whose tasks run in other processes."""
 
