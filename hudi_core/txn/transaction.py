@@ -330,6 +330,8 @@ class Transaction:
         A write that has made no data file yet leaves no trace; otherwise a rollback is recorded.
         One that is complete already, or that another writer has rolled back, is left alone.
         """
+        if self.attempts is not None:
+            self.attempts.end()
         try:
             with self.lock.held():
                 self._undo()

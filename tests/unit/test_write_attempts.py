@@ -210,6 +210,24 @@ def test_a_write_flushes_as_its_own_options_say_whatever_those_of_the_last_one_w
     assert flushed("true")
 
 
+def test_a_write_that_fails_ends_the_threads_that_flush_its_files(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", keyed_rows("a"), ordering_field=None)
+    before = set(threading.enumerate())
+    flushing: set[threading.Thread] = set()
+
+    def refuse(*_: Any) -> None:
+        flushing.update(set(threading.enumerate()) - before)
+        raise ValueError
+
+    with pytest.raises(CommitValidationError) as caught:
+        table.upsert(keyed_rows("b"), validators=[refuse])
+    for thread in [one for one in flushing if one.name.startswith("ThreadPoolExecutor")]:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert caught.value.__traceback__ is not None  # which has the write
+    assert any(one.name.startswith("ThreadPoolExecutor") for one in flushing)
+
+
 class Elsewhere(Speculative):
     """Keeps its tasks apart, as one does whose tasks run in other processes."""
 
