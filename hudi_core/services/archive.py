@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Final
 
@@ -243,7 +243,10 @@ def _archive(
         return state
     lock.require_lease()
     client = state.client
-    list(client.run_map(DeleteFile(client.data), _undone_files(state, old)))
+    undone = _undone_files(state, old)
+    list(client.run_map(DeleteFile(client.data), undone))
+    if undone:
+        state = replace(state, files=None)  # a listing may have had them
     archived = archive(client, old, compaction_batch_size=config.history_batch_size)
     for one in archived:
         state = state.without(one)

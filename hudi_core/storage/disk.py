@@ -85,8 +85,8 @@ class Disk:
 
 def sync_file(path: str) -> None:
     """Flush a file that another library wrote, and its name."""
-    for each in (path, os.path.dirname(path)):
-        _sync(each)
+    _sync(path)
+    Disk().sync_folder(os.path.dirname(path))
 
 
 def _sync(path: str) -> None:

@@ -54,3 +54,7 @@ class Flushes:
             with translated(path), suppress(FileNotFoundError):
                 flushed.result()
         self._pool.shutdown()
+
+    def end(self) -> None:
+        """Give up those that have not begun, and end the threads; nothing needs the files."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -140,7 +140,7 @@ def _ready(
 ) -> tuple[TableState, Request | None, MetadataState | None]:
     """The table, request and metadata table of a new action."""
     table.client.require_writable()
-    held = HeldMetadata() if known is None else known.held()
+    held = HeldMetadata() if known is None else known.held(table.client)
     state = TableState.load(table, held=held)
     if plan is None:
         require_same_table(table.client, state.client)

@@ -166,8 +166,15 @@ class LocalAttempts:
 
     def flush(self, file: str) -> None:
         """Have a complete local file flushed while others are written."""
-        self._flushes.add(file)
+        with self._lock:
+            if not self._is_sealed:  # else it is no file of the write
+                self._flushes.add(file)
 
     def wait_for_flushes(self) -> None:
         """Wait until the files are on the disk."""
         self._flushes.wait()
+
+    def end(self) -> None:
+        """Take no further file, and flush none, as the write has failed."""
+        self.seal()
+        self._flushes.end()

@@ -239,7 +239,7 @@ class Transaction:
             if isinstance(receipt, PublicationRejectedError):
                 raise aborted(self.instant, table.host.name, receipt) from receipt
             hold.is_done = True
-            self._run_services(self._with_files(state, metadata, now.seen))
+            self._run_services(self._with_files(state, metadata))
         self.timings["commit"] = time.monotonic() - started
         self._cleanup()
         return Committed(completed, receipt, metadata)
@@ -294,12 +294,12 @@ class Transaction:
         others = instants_at_rest(state.timeline, self.instant.requested_time)
         return state.knowing(self.tables, None) if others == self.began.instants else state
 
-    def _with_files(
-        self, state: TableState, metadata: CommitMetadata, seen: TimelineView
-    ) -> TableState:
+    def _with_files(self, state: TableState, metadata: CommitMetadata) -> TableState:
         """A state with the files known once the write completed."""
         compares = self.metadata.validate  # each listing of the metadata table with the storage
-        if self.view is None or compares or not self._is_as_begun(seen):
+        # an action since may have deleted files that were listed: a clean, a rollback
+        others = instants_at_rest(state.timeline, self.instant.requested_time)
+        if self.view is None or compares or others != self.began.instants:
             return state
         return replace(state, files=files_after(self.view.listed, metadata))
 
@@ -330,6 +330,8 @@ class Transaction:
         A write that has made no data file yet leaves no trace; otherwise a rollback is recorded.
         One that is complete already, or that another writer has rolled back, is left alone.
         """
+        if self.attempts is not None:
+            self.attempts.end()
         try:
             with self.lock.held():
                 self._undo()

@@ -22,6 +22,7 @@ from hudi_core.base_file.writer import BaseFileWriter
 from hudi_core.engine.base import TaskContext, thread_pool
 from hudi_core.errors import (
     CommitStateUnknownError,
+    CommitValidationError,
     ConfigError,
     CorruptMetadataError,
     HistoryExpiredError,
@@ -564,6 +565,110 @@ def test_the_next_writer_deletes_what_a_killed_attempt_left(tmp_path: Path) -> N
     table.insert(keyed_rows("c"))
     assert data_files(table) == 1
     assert foreign_keys(table) == ["c"]
+
+
+def test_what_another_write_left_meanwhile_and_took_back_is_no_file_of_the_next_write(
+    tmp_path: Path,
+) -> None:
+    options = {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.metadata.enable": "false",
+        "hoodie.parquet.small.file.limit": 0,
+        "hoodie.keep.min.commits": 3,
+        "hoodie.keep.max.commits": 4,
+        "hoodie.cleaner.commits.retained": 1,
+    }
+    table = new_table(tmp_path / "t", keyed_rows("a"), options, ordering_field=None)
+    other = hudi.Table.open(table.path, options)
+    is_there, may_end = threading.Event(), threading.Event()
+
+    def refuse(*_: Any) -> None:
+        is_there.set()
+        may_end.wait(60)
+        raise ValueError
+
+    def fail() -> None:
+        with pytest.raises(CommitValidationError):
+            other.upsert(keyed_rows("b"), validators=[refuse])
+
+    with thread_pool(1) as pool:
+        failed = pool.submit(fail)
+        assert is_there.wait(60)
+
+        def end_the_other(*_: Any) -> None:
+            may_end.set()
+            failed.result()
+
+        table.upsert(keyed_rows("a"), validators=[end_the_other])
+    for _ in range(6):  # until the rollback is archived
+        table.upsert(keyed_rows("a"))
+    assert [row["id"] for row in table.to_arrow().to_pylist()] == ["a"]
+
+
+def test_what_archival_deletes_of_an_undone_write_is_no_file_of_the_next_one(
+    tmp_path: Path,
+) -> None:
+    options = {
+        "hoodie.metadata.enable": "false",
+        "hoodie.parquet.small.file.limit": 0,
+        "hoodie.keep.min.commits": 3,
+        "hoodie.keep.max.commits": 4,
+        "hoodie.cleaner.commits.retained": 1,
+    }
+    table = new_table(tmp_path / "t", keyed_rows("a"), options, ordering_field=None)
+    stored = set(Path(table.path).glob("*.parquet"))
+    undone: dict[Path, bytes] = {}
+
+    def refuse(*_: Any) -> None:
+        new = set(Path(table.path).glob("*.parquet")) - stored
+        undone.update({path: path.read_bytes() for path in new})
+        raise ValueError
+
+    with pytest.raises(CommitValidationError):
+        table.upsert(keyed_rows("b"), validators=[refuse])
+    for path, data in undone.items():
+        path.write_bytes(data)  # as a store does that was late
+    for _ in range(8):
+        table.upsert(keyed_rows("a"))
+    assert not any(path.exists() for path in undone)
+    assert [row["id"] for row in table.to_arrow().to_pylist()] == ["a"]
+
+
+def test_a_write_flushes_as_its_own_options_say_whatever_those_of_the_last_one_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path / "t", keyed_rows("a"), ordering_field=None)
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+
+    def flushed(fsync: str) -> list[str]:
+        synced.clear()
+        table.upsert(keyed_rows("a"), options={"hoodie.fs.fsync": fsync})
+        return [path for path in synced if "/.hoodie/metadata/files/" in path]
+
+    assert flushed("true")
+    assert not flushed("false")
+    table = hudi.Table.open(table.path)
+    assert not flushed("false")
+    assert flushed("true")
+
+
+def test_a_write_that_fails_ends_the_threads_that_flush_its_files(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", keyed_rows("a"), ordering_field=None)
+    before = set(threading.enumerate())
+    flushing: set[threading.Thread] = set()
+
+    def refuse(*_: Any) -> None:
+        flushing.update(set(threading.enumerate()) - before)
+        raise ValueError
+
+    with pytest.raises(CommitValidationError) as caught:
+        table.upsert(keyed_rows("b"), validators=[refuse])
+    for thread in [one for one in flushing if one.name.startswith("ThreadPoolExecutor")]:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert caught.value.__traceback__ is not None  # which has the write
+    assert any(one.name.startswith("ThreadPoolExecutor") for one in flushing)
 
 
 class Elsewhere(Speculative):

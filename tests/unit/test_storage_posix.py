@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import struct
 import subprocess
 import sys
@@ -184,6 +185,20 @@ def test_a_flush_that_fails_fails_what_waits_for_it(
     flushes.add(str(table / "gone"))
     with pytest.raises(StorageError, match=r"data: .*error"):
         flushes.wait()
+
+
+def test_a_file_is_flushed_where_folders_cannot_be(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses_folders(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    (table / "data").write_bytes(b"1")
+    monkeypatch.setattr(os, "fsync", refuses_folders)
+    flushes = Flushes()
+    flushes.add(str(table / "data"))
+    flushes.wait()
 
 
 def test_temporary_files_are_never_listed_but_deleted_with_their_folder(table: Path) -> None:
