@@ -56,5 +56,5 @@ class Flushes:
         self._pool.shutdown()
 
     def end(self) -> None:
-        """Give up those that have not begun, and end the threads; nothing needs the files."""
+        """Give up flushes that have not begun, and end the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)

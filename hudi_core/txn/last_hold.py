@@ -26,8 +26,8 @@ class LastHold:
     It counts only where that finds the properties and the timeline as they were then, with nothing
     pending: whatever changes files of the table or its indexes shows there. Nor does it go to a
     write with other options, of which credentials and flushes are some. An upsert of 1,000 rows
-    into four partitions makes 33 requests of a store with it and 46 without, in the Iceberg format
-    49 and 60, in Delta 53 and 76 (``tests/interop/test_s3_requests.py``).
+    into four partitions makes 33 requests of a store with it and 46 without
+    (``tests/interop/test_s3_requests.py`` has those of each format).
     """
 
     def __init__(self) -> None:

@@ -558,7 +558,7 @@ def test_the_next_writer_deletes_what_a_killed_attempt_left(tmp_path: Path) -> N
         table.upsert(keyed_rows("a", "b"), engine=engine)
     # killed between closing its file and looking for the seal: the marker and the file stay
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hudi_core.txn.attempts.LocalAttempts.is_open", lambda *_: True)
+        patch.setattr("hudi_core.txn.markers.LocalAttempts.is_open", lambda *_: True)
         function, context, task = engine.late[0]
         function(context, task)
     assert data_files(table) == 1
