@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, Final
 
 import numpy as np
@@ -204,14 +204,17 @@ def _with_values(
 
 def _of_wrappers(values: Sequence[Wrapped | None], kind: pa.DataType) -> pa.Array:
     """Unwrapped values as an array of a column's type."""
-    found = [_of_wrapper(one, kind) for one in values]
+    # in one block they are alike, but where a writer does not know the type
+    by_wrapper = groupby(values, lambda one: "" if one is None else one.wrapper)
+    found = [_of_one_wrapper(name, list(some), kind) for name, some in by_wrapper]
     return pa.concat_arrays(found) if found else pa.array([], kind)
 
 
-def _of_wrapper(one: Wrapped | None, kind: pa.DataType) -> pa.Array:
-    if one is None:
-        return pa.nulls(1, kind)
-    value: Any = one.value
-    if one.wrapper == "DecimalWrapper":
-        value = Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-_SCALE)
-    return pa.array([value], _STORED[one.wrapper]).cast(kind)
+def _of_one_wrapper(wrapper: str, values: Sequence[Wrapped | None], kind: pa.DataType) -> pa.Array:
+    if not wrapper:
+        return pa.nulls(len(values), kind)
+    raw: list[Any] = [one.value for one in values if one is not None]
+    if wrapper == "DecimalWrapper":
+        numbers = (int.from_bytes(value, "big", signed=True) for value in raw)
+        raw = [Decimal(number).scaleb(-_SCALE) for number in numbers]
+    return pa.array(raw, _STORED[wrapper]).cast(kind)
