@@ -19,8 +19,9 @@ from hudi_core.config.kinds import TableType
 from hudi_core.config.merge_rules import merge_rules
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.engine.base import thread_pool
 from hudi_core.file_slice.blocks import CountedInstants
-from hudi_core.file_slice.merged_logs import BaseRows, beyond_last_row
+from hudi_core.file_slice.merged_logs import BaseRows, MergedLogs, beyond_last_row
 from hudi_core.file_slice.merging import SliceMerging
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
@@ -164,6 +165,10 @@ def file_scan(
     )
 
 
+_SLICES_AT_A_TIME: Final = 2
+"""Slices merged at the same time: Arrow itself reads each with more threads."""
+
+
 def slice_merging(
     client: TableMetaClient, schema: pa.Schema, counted: CountedInstants
 ) -> SliceMerging:
@@ -241,13 +246,16 @@ class FileScan:
             return pa.Table.from_batches(self.read(files), self.output_schema)
         if self.keys is not None and RECORD_KEY in self._asked:
             return pa.concat_tables(self._keyed(file) for file in files)
-        if any(map(_has_logs, files)):
-            return pa.Table.from_batches(self.read(files), self.output_schema)
-        found = []
-        for some in self._by_root(files):
-            with self._reading(*some) as (reader, fragments):
-                rows = reader.table(fragments, [fragments[n] for n in _ends(some[0])])
-                found.append(rows.cast(self.output_schema))
+        found: list[pa.Table] = []
+        for has_logs, run in groupby(files, _has_logs):
+            if has_logs:
+                with thread_pool(_SLICES_AT_A_TIME) as pool:
+                    found += pool.map(self._merged_table, run)
+                continue
+            for some in self._by_root([*run]):
+                with self._reading(*some) as (reader, fragments):
+                    rows = reader.table(fragments, [fragments[n] for n in _ends(some[0])])
+                    found.append(rows.cast(self.output_schema))
         return found[0] if len(found) == 1 else pa.concat_tables(found)
 
     def _by_root(
@@ -289,19 +297,40 @@ class FileScan:
 
     def _merged(self, file: PlannedSlice) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice, those of its logs last."""
-        assert self.merging is not None  # noqa: S101 - set where a file has logs
-        base = self._base_rows(replace(file, logs=())) if file.has_base else None
-        plan = self.merging.plan(file.logs, file.until, base, self._asked)
-        if base is not None:
+        plan = self._plan(file)
+        if file.has_base:
             yield from self._without(replace(file, logs=()), None if plan is None else plan.dead)
         if plan is not None:
-            tail = plan.tail
-            if self.condition is not None:
-                tail = tail.filter(self.condition.expression)
-            rows = tail.select(list(self.columns))
-            # tables without columns lose their number of rows where they are cast
-            rows = rows.cast(self.output_schema) if self.columns else rows
-            yield from (batch for batch in rows.to_batches() if batch.num_rows)
+            yield from (batch for batch in self._wanted(plan.tail).to_batches() if batch.num_rows)
+
+    def _merged_table(self, file: PlannedSlice) -> pa.Table:
+        """The rows of a slice at once, those of its logs last."""
+        plan, base = self._plan(file), replace(file, logs=())
+        if plan is None or not len(plan.dead):
+            rows = self.table((base,)) if file.has_base else self.output_schema.empty_table()
+        else:
+            names = [name for name in self.schema.names if name in self._asked]
+            rows = replace(self, columns=tuple(names), condition=None).table((base,))
+            if plan.dead[-1] >= rows.num_rows:
+                raise beyond_last_row(file.path)
+            stays = np.ones(rows.num_rows, bool)
+            stays[plan.dead] = False
+            rows = self._wanted(rows.filter(pa.array(stays)))
+        return rows if plan is None else pa.concat_tables([rows, self._wanted(plan.tail)])
+
+    def _plan(self, file: PlannedSlice) -> MergedLogs | None:
+        """What the logs of a slice make of its base file."""
+        assert self.merging is not None  # noqa: S101 - set where a file has logs
+        base = self._base_rows(replace(file, logs=())) if file.has_base else None
+        return self.merging.plan(file.logs, file.until, base, self._asked)
+
+    def _wanted(self, rows: pa.Table) -> pa.Table:
+        """Wanted rows, in the columns of the scan."""
+        if self.condition is not None:
+            rows = rows.filter(self.condition.expression)
+        rows = rows.select(list(self.columns))
+        # tables without columns lose their number of rows where they are cast
+        return rows.cast(self.output_schema) if self.columns else rows
 
     def _base_rows(self, file: PlannedSlice) -> BaseRows:
         whole = replace(self, condition=None)
