@@ -19,7 +19,7 @@ OPTIONS = {
 }
 
 
-def rows(frame: DataFrame, *names: str) -> list[tuple[Any, ...]]:
+def fetched(frame: DataFrame, *names: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in frame.select(*names).collect())
 
 
@@ -32,8 +32,8 @@ def test_rows_and_states(spark: SparkSession, name: str, tmp_path: Path) -> None
     pairs = sorted(zip(*(one.to_pylist() for one in wanted.columns), strict=True))
     by_source = spark.read.format("hudi").load(str(path))
     for frame in (hudi.read(spark, path), by_source):
-        assert [row[0] for row in rows(frame, KEY)] == expected["record_keys"]
-        assert rows(frame, *names) == pairs
+        assert [row[0] for row in fetched(frame, KEY)] == expected["record_keys"]
+        assert fetched(frame, *names) == pairs
         assert frame.count() == expected["rows"]
     first = table.timeline.completed_writes()[0].requested_time
     past = hudi.read(spark, path, {"as.of.instant": first})
@@ -41,6 +41,6 @@ def test_rows_and_states(spark: SparkSession, name: str, tmp_path: Path) -> None
     for key, value in OPTIONS.items():
         here = hudi.read(None, path, {key: value}).column(KEY).to_pylist()
         there = hudi.read(spark, path, {key: value})
-        assert [row[0] for row in rows(there, KEY)] == sorted(here)
+        assert [row[0] for row in fetched(there, KEY)] == sorted(here)
     some = expected["record_keys"][0]
     assert by_source.filter(by_source[KEY] == some).count() == expected["record_keys"].count(some)
