@@ -119,7 +119,8 @@ def _put_logs(table: hudi.Table, *, with_positions: bool) -> pa.Table:
         place = rows.schema.get_field_index(ORDERING)
         field = rows.schema.field(place)
         later = pa.array(rows.column(place).cast(pa.int64()).to_numpy() + 10**9)
-        rows = rows.set_column(place, field, later.cast(field.type))
+        # without what the footer of a base file says of its own rows
+        rows = rows.set_column(place, field, later.cast(field.type)).replace_schema_metadata()
         header = {HeaderKey.INSTANT_TIME: str(time)}
         if with_positions:
             positions = base64.b64encode(BitMap64(at.tolist()).serialize()).decode()

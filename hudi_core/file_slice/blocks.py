@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import pyarrow as pa
+
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 from hudi_core.log_format.block import BlockPlace, BlockType, HeaderKey, find_log_blocks
 from hudi_core.model.files import FileStatus
@@ -141,11 +143,13 @@ def _after_compactions(blocks: Sequence[SliceBlock]) -> list[SliceBlock]:
     return [block for some in reversed(kept) for block in some]
 
 
-def content_of(files: DataFiles, block: SliceBlock) -> bytes:
+def content_of(files: DataFiles, block: SliceBlock) -> pa.Buffer:
     """Read the content of a block."""
-    place = block.place
-    with files.open(block.file.path, block.file.size) as source:
-        content: bytes = source.read_at(place.size, place.offset)
-    if len(content) != place.size:
-        raise CorruptMetadataError(block.file.path, "it ended while it was read")
+    place, path = block.place, block.file.path
+    # no memory map: a file that became shorter meanwhile would end the process
+    with files.open(path, block.file.size) as source:
+        source.seek(place.offset)
+        content = source.read_buffer(place.size)
+    if content.size != place.size:
+        raise CorruptMetadataError(path, "it ended while it was read")
     return content

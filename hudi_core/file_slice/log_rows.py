@@ -113,12 +113,12 @@ def _read_block(
 ) -> _BlockRows:
     path, content = block.file.path, content_of(files, block)
     if block.place.type == BlockType.DELETE:
-        return _deletes(content, schema, rules, path)
+        return _deletes(content.to_pybytes(), schema, rules, path)
     names = set(schema.names)
     if block.place.type == BlockType.PARQUET:
         stored = parquet_rows(content, names, path)
     else:
-        stored = avro_rows(content, block.header(HeaderKey.SCHEMA), names, path)
+        stored = avro_rows(content.to_pybytes(), block.header(HeaderKey.SCHEMA), names, path)
     fields = stored_fields(stored.schema)
     try:
         rows = align(stored, fields, schema)

@@ -46,7 +46,7 @@ _HEAD: Final = struct.Struct(">ii")
 _LENGTH: Final = struct.Struct(">i")
 
 
-def parquet_rows(content: bytes, names: Collection[str] | None, path: str) -> pa.Table:
+def parquet_rows(content: pa.Buffer | bytes, names: Collection[str] | None, path: str) -> pa.Table:
     """The rows of a Parquet block.
 
     Of its columns those that ``names`` has, all for ``None``.
