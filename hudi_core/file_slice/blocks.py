@@ -6,48 +6,23 @@ Source: ``merge-on-read`` section 1.3, from Hudi's ``BaseHoodieLogRecordReader``
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
+from hudi_core.errors import (
+    CorruptMetadataError,
+    InvalidInstantTimeError,
+    UnsupportedTableError,
+)
 from hudi_core.log_format.block import BlockPlace, BlockType, HeaderKey, find_log_blocks
 from hudi_core.model.files import FileStatus
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.data_files import DataFiles
 
 _IGNORED: Final = frozenset({BlockType.CORRUPT, BlockType.CDC})
 _READ: Final = frozenset({BlockType.DELETE, BlockType.AVRO, BlockType.PARQUET})
-
-
-@dataclass(frozen=True, slots=True)
-class CountedInstants:
-    """Instants whose blocks a reader may use; a value that tasks get.
-
-    ``first`` is the first of the active timeline, ``None`` for an empty one: what is before it was
-    archived, and so completed.
-    """
-
-    completed: frozenset[InstantTime] = frozenset()
-    first: InstantTime | None = None
-
-    @classmethod
-    def of(cls, timeline: TimelineView) -> CountedInstants:
-        """The instants of a timeline that is fenced by the table's format."""
-        completed = {one.requested_time for one in timeline.completed_writes()}
-        first = min((one.requested_time for one in timeline.instants), default=None)
-        return cls(frozenset(completed), first)
-
-    def __contains__(self, time: object) -> bool:
-        if not isinstance(time, str):
-            return False
-        return time in self.completed or (self.first is not None and time < self.first)
-
-
-NONE_COUNTED: Final = CountedInstants()
-"""For slices without logs."""
 
 
 class SliceBlock(NamedTuple):
@@ -61,23 +36,28 @@ class SliceBlock(NamedTuple):
         return self.place.header.get(key, "")
 
     @property
-    def instant(self) -> str:
+    def instant(self) -> InstantTime:
         """The instant that wrote it."""
-        return self.header(HeaderKey.INSTANT_TIME)
+        try:
+            return parse_instant_time(self.header(HeaderKey.INSTANT_TIME))
+        except InvalidInstantTimeError as error:
+            raise CorruptMetadataError(
+                self.file.path, f"a block names no instant: {error}"
+            ) from error
 
 
 def counted_blocks(
     files: DataFiles,
     logs: Sequence[FileStatus],
-    instants: CountedInstants,
+    timeline: TimelineView | None,
     until: InstantTime | None,
 ) -> list[SliceBlock]:
     """Return the blocks of a slice that count.
 
-    Left out are those of instants that are not completed, or later than the state that is read;
+    Left out are those of instants that are not committed, or later than the state that is read;
     what a rollback took back; what a log compaction wrote again; and bytes of writers that died.
-    ``logs`` are in their order; ``until`` is the requested time of the state that is read, ``None``
-    for the latest.
+    ``logs`` are in their order; ``timeline`` has the instants that readers see, none where it is
+    ``None``; ``until`` is the requested time of the state that is read, ``None`` for the latest.
     """
     found: list[SliceBlock] = []
     for log in logs:
@@ -88,7 +68,7 @@ def counted_blocks(
             if kind == BlockType.COMMAND:
                 target = block.header(HeaderKey.TARGET_INSTANT_TIME)
                 found = [one for one in found if one.instant != target]
-            elif block.instant in instants:
+            elif timeline is not None and timeline.is_committed(block.instant):
                 _require_known(block, files.base_path)
                 found.append(block)
     return _after_compactions(found)

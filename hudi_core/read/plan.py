@@ -9,7 +9,6 @@ from typing import Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
-from hudi_core.file_slice.blocks import NONE_COUNTED, CountedInstants
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileGroupId, FileId, FileSlice, FileStatus, PartitionPath
 from hudi_core.model.instant_time import InstantTime
@@ -34,7 +33,7 @@ class PlannedSlice:
 
     path: str
     uri: str
-    size: int
+    base_size: int
     partition_path: PartitionPath
     file_id: FileId
     partition_values: Mapping[str, str | None]
@@ -44,9 +43,9 @@ class PlannedSlice:
     has_base: bool = True
 
     @property
-    def total_size(self) -> int:
+    def size(self) -> int:
         """Bytes of all files of the slice."""
-        return self.size + sum(log.size for log in self.logs)
+        return self.base_size + sum(log.size for log in self.logs)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -62,13 +61,13 @@ class ReadPlan:
     ``files`` are exactly the files to read, in the order of partition path and file id. ``schema``
     has the meta columns first; a file may lack columns (they are null) or hold narrower types. Only
     rows whose ``_hoodie_commit_time`` is in ``commit_times`` count; ``None``: all rows. Of logs
-    only what instants of ``counted`` wrote is read.
+    only what instants wrote that are committed on ``timeline`` is read; without it none is.
     """
 
     files: tuple[PlannedSlice, ...]
     schema: pa.Schema
     commit_times: frozenset[InstantTime] | None = None
-    counted: CountedInstants = NONE_COUNTED
+    timeline: TimelineView | None = None
     skips_merge: bool = False
 
     @property
@@ -79,7 +78,7 @@ class ReadPlan:
     @property
     def total_size(self) -> int:
         """Bytes of all files."""
-        return sum(file.total_size for file in self.files)
+        return sum(file.size for file in self.files)
 
     def row_condition(self) -> Filter | None:
         """:attr:`commit_times` as a filter by the meta column."""

@@ -15,7 +15,6 @@ from hudi_core.config.kinds import TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.support import require_readable_table
 from hudi_core.config.table import TableConfig
-from hudi_core.file_slice.blocks import NONE_COUNTED, CountedInstants
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, table_lister
 from hudi_core.metadata.partition_types import RECORD_INDEX
@@ -135,8 +134,8 @@ class SnapshotQuery:
     def _plan_of(self, slices: Sequence[FileSlice], until: InstantTime | None) -> ReadPlan:
         files = tuple(self.planned_slices(slices, until))
         has_logs = self.client.config.table_type is TableType.MERGE_ON_READ
-        counted = CountedInstants.of(self._timeline) if has_logs else NONE_COUNTED
-        return ReadPlan(files, self.schema, counted=counted)
+        timeline = self._timeline if has_logs else None
+        return ReadPlan(files, self.schema, timeline=timeline)
 
     @cached_property
     def latest_time(self) -> InstantTime | None:

@@ -20,10 +20,9 @@ from hudi_core.config.merge_rules import merge_rules
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.engine.base import thread_pool
-from hudi_core.file_slice.blocks import CountedInstants
-from hudi_core.file_slice.merged_logs import BaseRows, MergedLogs, beyond_last_row
-from hudi_core.file_slice.merging import SliceMerging
+from hudi_core.file_slice.merged_logs import BaseRows, MergedLogs, SliceMerging, beyond_last_row
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.plan import PlannedSlice, ReadPlan
 from hudi_core.rows.combine import Positions
@@ -152,7 +151,7 @@ def file_scan(
     condition = reduce(operator.and_, given) if given else None
     merging = None
     if client.config.table_type is TableType.MERGE_ON_READ:
-        merging = slice_merging(client, plan.schema, plan.counted)
+        merging = slice_merging(client, plan.schema, plan.timeline)
         merging = replace(merging, skips=plan.skips_merge)
     return FileScan(
         client.files,
@@ -170,11 +169,11 @@ _SLICES_AT_A_TIME: Final = 2
 
 
 def slice_merging(
-    client: TableMetaClient, schema: pa.Schema, counted: CountedInstants
+    client: TableMetaClient, schema: pa.Schema, timeline: TimelineView | None
 ) -> SliceMerging:
     """How slices with logs are merged, in the columns that readers see."""
     return SliceMerging(
-        client.files, schema, merge_rules(client.config), FileKeys.of(client), counted
+        client.files, schema, merge_rules(client.config), FileKeys.of(client), timeline
     )
 
 

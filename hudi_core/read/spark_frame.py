@@ -90,16 +90,12 @@ def splits(files: Sequence[Part]) -> list[tuple[Part, ...]]:
     tasks: list[list[Part]] = []
     room = 0
     for file in files:
-        if not tasks or _size(file) > room:
+        if not tasks or file.size > room:
             tasks.append([])
             room = _SPLIT_BYTES
         tasks[-1].append(file)
-        room -= _size(file)
+        room -= file.size
     return [tuple(task) for task in tasks]
-
-
-def _size(part: Part) -> int:
-    return part.total_size if isinstance(part, PlannedSlice) else part.size
 
 
 # --- columns as files were written with -----------------------------------------------------------

@@ -188,6 +188,55 @@ def test_a_partial_update_behind_a_delete(table: hudi.Table, ordering: Wrapped |
     assert {row["id"]: row["w"] for row in by_hudi_rs(table.path)} == wanted
 
 
+def test_a_log_changes_the_first_row_of_a_key(tmp_path: Path) -> None:
+    """Further rows of a key stay as they are, as Hudi-Spark and hudi-rs read them."""
+    made = hudi.Table.create(
+        tmp_path / "t", SCHEMA_OF_LOGS, record_key="id", options=NO_METADATA_TABLE
+    )
+    given = {"id": ["b", "a", "a", "b"], "ts": [1] * 4, "w": ["b1", "a1", "a2", "b2"]}
+    made.bulk_insert(pa.table(given, schema=SCHEMA_OF_LOGS))
+    table = merge_on_read(made)
+    instant = instant_of(table)
+    put(table, data_block(instant, meta(instant, "a"), FIELDS), delete_block(instant, {"b": None}))
+    wanted = [("a", "a2"), ("a", "new"), ("b", "b2")]
+    found = hudi.Table.open(table.path)
+    streamed = pa.Table.from_batches(found.to_batches()).to_pylist()
+    for read in (found.to_arrow().to_pylist(), streamed, by_hudi_rs(table.path)):
+        assert sorted((row["id"], row["w"]) for row in read) == wanted
+
+
+def test_blocks_of_archived_instants_count_behind_a_savepoint(tmp_path: Path) -> None:
+    """What is archived is before the first write that is left, whatever else is listed."""
+    made = hudi.Table.create(
+        tmp_path / "t", SCHEMA_OF_LOGS, record_key="id", options=NO_METADATA_TABLE
+    )
+    made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
+    made.savepoint()
+    table = merge_on_read(made)
+    first = table.file_slices()[0].base_instant
+    instants = [later(first, 1000), later(first, 2000)]
+    for key, instant in zip("ab", instants, strict=True):
+        put_log(
+            table,
+            table.file_slices()[0],
+            instant,
+            data_block(instant, meta(instant, key), FIELDS),
+        )
+    timeline = Path(table.path, ".hoodie", "timeline")
+    for time in (first, instants[0]):
+        for file in timeline.glob(f"{time}*"):
+            if "savepoint" not in file.name:
+                file.unlink()
+    assert shown(table) == {"a": "new", "b": "new", "c": "old"}
+
+
+@pytest.mark.parametrize("instant", ["", "yesterday"])
+def test_a_block_of_no_instant(table: hudi.Table, instant: str) -> None:
+    put(table, data_block(instant, meta(instant_of(table), "a"), FIELDS))
+    with refused(Path(table.path), CorruptMetadataError, "names no instant"):
+        shown(table)
+
+
 def test_rows_without_columns_are_as_many(table: hudi.Table) -> None:
     instant = instant_of(table)
     put(

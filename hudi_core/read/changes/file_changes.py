@@ -85,10 +85,10 @@ class GroupChange:
     def size(self) -> int:
         """Bytes to read, where known."""
         if self.source is ChangeSource.FILES:
-            return sum(file.total_size for file in self.files)
+            return sum(file.size for file in self.files)
         logs = sum(log.size for log in self.logs)
         if self.source is ChangeSource.LOGS_AND_AFTER:
-            return logs + sum(file.total_size for file in self.needed)
+            return logs + sum(file.size for file in self.needed)
         return logs
 
 

@@ -18,7 +18,6 @@ from hudi_core.base_file.footer import read_statistics
 from hudi_core.config.kinds import ChangeLogging
 from hudi_core.config.support import require_readable_table
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError, UnsupportedTableError
-from hudi_core.file_slice.blocks import CountedInstants
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.model.file_index import FileIndex
@@ -118,7 +117,7 @@ class ChangeSources:
             return False
         # a log is read whole, of files the columns that are asked for
         share = len(self.logs.columns) / max(columns, 1)
-        return sum(log.size for log in change.logs) * SMALL_LOG <= change.after.size * share
+        return sum(log.size for log in change.logs) * SMALL_LOG <= change.after.base_size * share
 
     def _logged(
         self, change: GroupChange, error: HistoryExpiredError, missing: Collection[str]
@@ -259,8 +258,7 @@ class IncrementalQuery:
             may_match = self._may_match(files, wanted)
             files = tuple(file for file in files if file.path in may_match)
         self._require_stored(files)
-        counted = CountedInstants.of(self._timeline)
-        return ReadPlan(files, self.schema, _times(writes), counted)
+        return ReadPlan(files, self.schema, _times(writes), self._timeline)
 
     def times(self, begin: str | None = None, end: str | None = None) -> frozenset[InstantTime]:
         """Requested times of the writes of a window."""
@@ -362,7 +360,7 @@ class IncrementalQuery:
 
         once = list({file.path: file for file in files if file.has_base}.values())
         for file, is_complete in zip(once, client.run_map(has_times, once), strict=True):
-            if not is_complete and file.size:
+            if not is_complete and file.base_size:
                 raise UnsupportedTableError(
                     client.base_path,
                     f"has rows of another engine in {file.path} that do not say when they changed",
@@ -393,7 +391,7 @@ class IncrementalQuery:
                 None,
                 virtual_keys(client, self.schema, ()),
                 shows_keys=True,
-                merging=slice_merging(client, self.schema, CountedInstants.of(self._timeline)),
+                merging=slice_merging(client, self.schema, self._timeline),
             )
         )
 
@@ -405,7 +403,7 @@ class IncrementalQuery:
         some = [file for file in files if file.partition_path in kept and not file.logs]
         # of columns known from paths, ranges say no more
         known = self.pruner.identity | self.client.config.former_names
-        listed = [FileStatus(file.path, file.size) for file in some]
+        listed = [FileStatus(file.path, file.base_size) for file in some]
         mask = prune_named(self._index, listed, wanted, self.schema, known)
         return logged | frozenset(some[place].path for place in np.flatnonzero(mask))
 

@@ -15,7 +15,6 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from hudi_core.errors import DataFileError, UnsupportedTableError
-from hudi_core.file_slice.blocks import CountedInstants
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileId, FileStatus, PartitionPath
 from hudi_core.read.connector.metadata import HIDDEN_COLUMNS
@@ -97,8 +96,7 @@ class PageSources:
         client = self.client_of(split.table, split.mark)
         plan = ReadPlan((), split.schema)
         if split.log_files:
-            counted = CountedInstants.of(client.timeline())
-            plan = ReadPlan((_planned(split),), split.schema, counted=counted)
+            plan = ReadPlan((_planned(split),), split.schema, timeline=client.timeline())
         scan = file_scan(client, plan, needed, both.to_filter(split.schema), batch_rows)
         batches = self._explained(source(scan, split), split)
         if hidden or not stored:

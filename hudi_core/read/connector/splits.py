@@ -164,9 +164,9 @@ class SplitFactory:
 
         One that logs belong to is read as a whole: its rows are merged with theirs.
         """
-        size = listed.size
+        size = listed.base_size
         if listed.logs:
-            yield self._split(listed, partition, 0, size, listed.total_size)
+            yield self._split(listed, partition, 0, size, listed.size)
             return
         start = 0
         while (size - start) / self.target_size > _SLOP:
@@ -183,7 +183,7 @@ class SplitFactory:
             file.path,
             start,
             length,
-            file.size,
+            file.base_size,
             self.predicate,
             file.instant,
             self.schema,
