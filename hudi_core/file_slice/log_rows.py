@@ -111,7 +111,7 @@ class _BlockRows:
 def _read_block(
     files: DataFiles, block: SliceBlock, schema: pa.Schema, rules: MergeRules
 ) -> _BlockRows:
-    path, content = block.file.path, content_of(files, block)
+    path, content = block.path, content_of(files, block)
     if block.place.type == BlockType.DELETE:
         return _deletes(content.to_pybytes(), schema, rules, path)
     names = set(schema.names)
@@ -144,10 +144,10 @@ def _flagged(rows: pa.Table, lacking: frozenset[str], names: Sequence[str]) -> p
 
 
 def _positions(block: SliceBlock, count: int) -> Positions:
-    found = decode_positions(block.header(HeaderKey.RECORD_POSITIONS), block.file.path)
+    found = decode_positions(block.header(HeaderKey.RECORD_POSITIONS), block.path)
     if len(found) != count:
         raise CorruptMetadataError(
-            block.file.path, f"a block of {count} records has {len(found)} record positions"
+            block.path, f"a block of {count} records has {len(found)} record positions"
         )
     return found
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.file_slice.blocks import counted_blocks
+from hudi_core.file_slice.blocks import blocks_of_slice
 from hudi_core.file_slice.log_rows import LogRows, has_positions, read_logs
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
@@ -96,7 +96,7 @@ class SliceMerging:
         ``until`` is the requested time of the state that is read, ``None`` for the latest;
         ``columns`` are what the rows are to have, at least.
         """
-        blocks = counted_blocks(self.files, logs, self.timeline, until)
+        blocks = blocks_of_slice(self.files, logs, self.timeline, until)
         if not blocks:
             return None
         by_positions = base is not None and has_positions(blocks, base.instant)

@@ -14,15 +14,26 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 from hudi_core.metadata.keys import ALL_PARTITIONS
 from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_lister
+from hudi_core.metadata.log.layers import GroupReader
 from hudi_core.metadata.log.record_codec import RecordEncoder
 from hudi_core.metadata.log.records import FileEntry, FileList, MetadataRecord, RecordType
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.model.files import PartitionPath
+from hudi_core.model.files import (
+    FileGroupId,
+    FileId,
+    FileSlice,
+    FileStatus,
+    LogFile,
+    LogFileName,
+    PartitionPath,
+)
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.heartbeat import heartbeat_path
@@ -413,3 +424,57 @@ def with_names(path: Path, partitions: dict[str, dict[str, FileEntry] | None]) -
     base.write_bytes(
         write_hfile(entries, HFileOptions(encoder.schema, create_time_ms=0, base_file=True))
     )
+
+
+# --- logs that a log compaction wrote again
+
+
+def files_block(instant: str, name: str, size: int | None, **header: str) -> bytes:
+    """A block that says a file of the folder is there, or with ``None`` that it is gone."""
+    encoder = RecordEncoder()
+    entry = {name: FileEntry(size or 0, is_deleted=size is None)}
+    record = MetadataRecord("p0", RecordType.FILES, FileList(entry))
+    content = write_hfile(
+        [encoder.encode(record)], HFileOptions(schema=encoder.schema, create_time_ms=0)
+    )
+    own = {HeaderKey[key]: value for key, value in header.items()}
+    stated = {HeaderKey.SCHEMA: encoder.schema, HeaderKey.INSTANT_TIME: instant, **own}
+    return encode_log_block(BlockType.HFILE, stated, content)
+
+
+def test_a_log_compaction_comes_where_its_blocks_were(tmp_path: Path) -> None:
+    """What was deleted since is not there again, although the compaction completes later."""
+    times = [InstantTime(f"2026010100000{n}000") for n in range(4)]
+    contents = [
+        files_block(times[0], "f", 7),
+        files_block(times[1], "g", 8),
+        files_block(times[2], "f", None),
+        files_block(times[3], "f", 7, COMPACTED_BLOCK_TIMES=f"{times[0]},{times[1]}")
+        + files_block(times[3], "g", 8, COMPACTED_BLOCK_TIMES=f"{times[0]},{times[1]}"),
+    ]
+    group = FileGroupId(PartitionPath("files"), FileId("files-0000-0"))
+    logs = []
+    for time, content in zip(times, contents, strict=True):
+        name = LogFileName(group.file_id, time, 1, "0-0-1")
+        path = tmp_path / "files" / str(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        logs.append(LogFile(FileStatus(f"files/{name}", len(content)), name))
+    found = FileSlice(group, times[0], None, tuple(logs))
+
+    def listed(*left_out: InstantTime) -> dict[str, int]:
+        reader = GroupReader(
+            PosixStorage(str(tmp_path)), found, lambda time: time not in left_out, str
+        )
+        record = reader.lookup(["p0"])["p0"]
+        assert record is not None
+        assert isinstance(record.payload, FileList)
+        assert reader.scan()["p0"] == record
+        return {
+            name: entry.size for name, entry in record.payload.files.items() if not entry.is_deleted
+        }
+
+    assert listed() == {"g": 8}
+    # while it is pending its originals count
+    assert listed(times[3]) == {"g": 8}
+    assert listed(times[2]) == {"f": 7, "g": 8}

@@ -14,7 +14,8 @@ from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import CorruptMetadataError, PathNotFoundError
-from hudi_core.log_format.block import BlockType, HeaderKey, decode_delete_content, find_log_blocks
+from hudi_core.log_format.block import BlockType, decode_delete_content, find_log_blocks
+from hudi_core.log_format.counted import FoundBlock, counted_blocks
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.log.record_codec import RecordDecoder
@@ -156,40 +157,23 @@ def _identity(file: RecordsFile, reader: HFileReader, offset: int = 0) -> tuple[
     return file.path, file.size, file.modified_ms, offset, reader.trailer, stated
 
 
-@dataclass(frozen=True, slots=True)
-class LogLayer:
-    """A log layer, or a block that rolls back others.
-
-    ``layer`` is ``None`` for a block that rolls back those of ``target``, an earlier deltacommit.
-    """
-
-    instant: str
-    layer: Layer | None
-    target: str | None = None
-
-
-def log_layers(file: RecordsFile) -> Iterator[LogLayer]:
-    """Yield the layers of a log file, the oldest first."""
+def _blocks_of(file: RecordsFile) -> Iterator[FoundBlock[RecordsFile]]:
     if not file.size:
         raise CorruptMetadataError(file.path, "it is empty", REBUILD)
-    with with_rebuild_hint():
-        for place in find_log_blocks(file, file.size, file.path):
-            instant = place.header.get(HeaderKey.INSTANT_TIME)
-            if instant is None:
-                raise CorruptMetadataError(file.path, "a block has no instant")
-            if place.type == BlockType.HFILE:
-                reader = HFileReader(file, place.size, file.path, place.offset)
-                identity = _identity(file, reader, place.offset)
-                yield LogLayer(instant, Layer(file.path, reader, identity=identity))
-            elif place.type == BlockType.DELETE:
-                content = file(place.offset, place.size)
-                deleted = decode_delete_content(content, file.path)
-                keys = frozenset(one.record_key for one in deleted if one.record_key is not None)
-                yield LogLayer(instant, Layer(file.path, deleted=keys))
-            elif place.header.get(HeaderKey.COMMAND_BLOCK_TYPE) == _ROLLBACK:
-                yield LogLayer(instant, None, place.header.get(HeaderKey.TARGET_INSTANT_TIME))
-            else:
-                raise CorruptMetadataError(file.path, f"a block has the type {place.type}")
+    for place in find_log_blocks(file, file.size, file.path):
+        yield FoundBlock(file, file.path, place)
+
+
+def _log_layer(block: FoundBlock[RecordsFile]) -> Layer:
+    file, place = block.file, block.place
+    if place.type == BlockType.HFILE:
+        reader = HFileReader(file, place.size, file.path, place.offset)
+        return Layer(file.path, reader, identity=_identity(file, reader, place.offset))
+    if place.type == BlockType.DELETE:
+        deleted = decode_delete_content(file(place.offset, place.size), file.path)
+        keys = (one.record_key for one in deleted)
+        return Layer(file.path, deleted=frozenset(key for key in keys if key is not None))
+    raise CorruptMetadataError(file.path, f"a block has the type {place.type}")
 
 
 # --- one file group of a partition of the metadata table, merged ----------------------------------
@@ -245,7 +229,16 @@ class GroupReader:
     @cached_property
     def logs(self) -> Sequence[Layer]:
         """The log blocks that count, the oldest first."""
-        return list(_without_rolled_back(self._log_layers()))
+        logs = sorted(self.slice.log_files, key=self._order)
+        with with_rebuild_hint():
+            # files of earlier releases are named after the base file, not after who wrote them
+            blocks = (
+                block
+                for log in logs
+                if self._counts(log.name.instant)
+                for block in _blocks_of(RecordsFile(self._storage, log.status))
+            )
+            return [_log_layer(block) for block in counted_blocks(blocks, self._counts)]
 
     def lookup(self, keys: Sequence[str]) -> dict[str, MetadataRecord | None]:
         """Latest records of some keys; absent keys are left out.
@@ -266,27 +259,9 @@ class GroupReader:
         """Latest records of all keys with one of some prefixes."""
         return _merged(layer.scan(prefixes) for layer in self.layers)
 
-    def _log_layers(self) -> list[LogLayer]:
-        logs = sorted(self.slice.log_files, key=self._order)
-        return [
-            found
-            for log in logs
-            if self._counts(log.name.instant)
-            for found in log_layers(RecordsFile(self._storage, log.status))
-            if found.instant == log.name.instant or self._counts(InstantTime(found.instant))
-        ]
-
     def _order(self, log: LogFile) -> tuple[str, str, int, str]:
         name = log.name
         return self._completion(name.instant), name.instant, name.version, name.write_token or ""
-
-
-def _without_rolled_back(found: Sequence[LogLayer]) -> Iterable[Layer]:
-    """Yield the layers that no later block takes back."""
-    for number, one in enumerate(found):
-        undone = any(later.target == one.instant for later in found[number + 1 :])
-        if one.layer is not None and not undone:
-            yield one.layer
 
 
 def _merged(
