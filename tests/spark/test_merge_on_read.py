@@ -44,3 +44,21 @@ def test_rows_and_states(spark: SparkSession, name: str, tmp_path: Path) -> None
         assert [row[0] for row in fetched(there, KEY)] == sorted(here)
     some = expected["record_keys"][0]
     assert by_source.filter(by_source[KEY] == some).count() == expected["record_keys"].count(some)
+
+
+def test_streams_and_statements(spark: SparkSession, tmp_path: Path) -> None:
+    path = OWN.unpack(PARTIAL, tmp_path / "t")
+    expected = OWN.expected(PARTIAL)["record_keys"]
+    batches: list[list[str]] = []
+
+    def keep(batch: DataFrame, _: int) -> None:
+        batches.append(sorted(row[0] for row in batch.select(KEY).collect()))
+
+    source = spark.readStream.format("hudi").load(str(path))
+    writer = source.writeStream.foreachBatch(keep).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.awaitTermination()
+    assert batches == [expected]
+    session = hudi.sql_session(spark)
+    for rows in (f"hudi.`{path}`", f"hudi_table_changes('{path}', 'latest_state', 'earliest')"):
+        assert fetched(session.sql(f"SELECT * FROM {rows}"), KEY) == [(key,) for key in expected]
