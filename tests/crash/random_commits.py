@@ -63,23 +63,25 @@ _WEIGHTS: Final = {
 class Bounds:
     """How large a table may be at most, and was.
 
-    ``looks``: live files and instants that could not be passed, at each look at the table.
-    ``largest``: the most that there was of each kind.
+    ``looks``: live files and instants that could not be passed, of the table and of its metadata
+    table, at each look at the table. ``largest``: the most that there was of each kind.
     """
 
     table: RandomTable
-    looks: list[tuple[int, int]] = field(default_factory=list)
+    looks: list[tuple[int, int, int]] = field(default_factory=list)
     largest: Counter[str] = field(default_factory=Counter)
 
     def look(self) -> None:
         """Require that the table is small, and remember how small."""
         sizes = self.table.sizes()
-        self.looks.append((sizes.live, self.table.held_back()))
+        self.looks.append((sizes.live, *self.table.held_back()))
         recent = self.looks[-4 * self.table.retained :]  # not every state is looked at
-        live, held = max(one for one, _ in recent), max(one for _, one in recent)
-        most = self.table.kept + 10 + held
-        assert sizes.active <= most, f"{sizes.active} active instants, {most} at most"
-        most += _OF_METADATA
+        live, held, recorded = (max(each) for each in zip(*recent, strict=True))
+        most = self.table.kept + 10
+        assert sizes.active <= most + held, f"{sizes.active} active instants, {most + held} at most"
+        # a deltacommit stays on the timeline of the metadata table as long as its instant may not
+        # leave the table's; so do the compaction that every few of them bring, and its clean
+        most += _OF_METADATA + recorded + 2 * (recorded // self.table.deltas)
         assert sizes.of_metadata <= most, f"{sizes.of_metadata} of metadata, {most} at most"
         most = live * (self.table.retained + 1 + held)
         assert sizes.data_files <= most, f"{sizes.data_files} data files, {most} at most"

@@ -414,6 +414,11 @@ class RandomTable:
         return int(self.options.get("hoodie.cleaner.commits.retained", "10"))
 
     @property
+    def deltas(self) -> int:
+        """After how many deltacommits the metadata table is compacted."""
+        return int(self.options.get("hoodie.metadata.compact.max.delta.commits", "10"))
+
+    @property
     def kept(self) -> int:
         """How many instants may be active before the archive moves some."""
         return int(self.options.get("hoodie.keep.max.commits", "30"))
@@ -513,16 +518,28 @@ class RandomTable:
             if time in self.past:
                 assert then == as_rows(self.past[time]), f"as of {time}"
 
-    def held_back(self) -> int:
+    def held_back(self) -> tuple[int, int]:
         """How many active instants neither clean nor archive may pass.
 
-        They are as old as the oldest savepoint, or as the oldest plan that nobody has run.
+        They are not older than the oldest savepoint, or than the oldest plan that nobody has run.
+        The second number is that of the metadata table: a deltacommit for each of them, and for
+        those that were taken out since. Its own compactions and cleans are not counted.
         """
         instants = self.table.timeline.instants
         held = [one.requested_time for one in instants if not one.is_completed]
         held += [one.instant.requested_time for one in self.table.savepoints]
-        oldest = min(held, default=None)
-        return 0 if oldest is None else sum(one.requested_time >= oldest for one in instants)
+        if not held:
+            return 0, 0
+        oldest = min(held)
+        recorded = [*self._of_metadata("deltacommit"), *self._of_metadata("rollback")]
+        return (
+            sum(one.requested_time >= oldest for one in instants),
+            sum(one.name.partition("_")[0] >= oldest for one in recorded),
+        )
+
+    def _of_metadata(self, action: str = "*") -> list[Path]:
+        """Completed instants on the active timeline of the metadata table."""
+        return list(self.path.glob(f".hoodie/metadata/.hoodie/timeline/*_*.{action}"))
 
     def sizes(self) -> Sizes:
         """What there is on disk and on the timelines."""
@@ -532,7 +549,7 @@ class RandomTable:
         data = [one for one in everything if BaseFileName.parse(one.name)]
         return Sizes(
             active=len(list((meta / "timeline").glob("*_*"))),
-            of_metadata=len(list((meta / "metadata/.hoodie/timeline").glob("*_*"))),
+            of_metadata=len(self._of_metadata()),
             data_files=sum(".hoodie" not in one.parts for one in data),
             live=len(self.table.file_slices()),
             files=len(everything),

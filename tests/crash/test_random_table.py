@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ from tests.crash.tables import SEVERAL
 from tests.samples import IS_WHOLE
 from tests.tables import FORMATS
 
+UNBOUNDED = {
+    "active instants": {"hoodie.archive.automatic": "false"},
+    "of metadata": {
+        "hoodie.metadata.keep.min.commits": "1000",
+        "hoodie.metadata.keep.max.commits": "1001",
+    },
+}
 pytestmark = pytest.mark.impure  # writers die in processes of their own
 
 
@@ -69,6 +77,14 @@ def test_a_past_state_that_changes_is_noticed(tmp_path: Path) -> None:
 
 def test_short_histories_keep_every_promise() -> None:
     assert run_histories(100 if IS_WHOLE else 3)["histories"]
+
+
+@pytest.mark.parametrize(("what", "limits"), UNBOUNDED.items())
+def test_a_timeline_that_only_grows_is_noticed(
+    tmp_path: Path, what: str, limits: Mapping[str, str]
+) -> None:
+    with pytest.raises(AssertionError, match=what):
+        run(tmp_path / "t", "native", 200, seed=2, options={**TIGHT, **limits})
 
 
 def test_a_lost_row_and_a_lost_state_are_noticed(tmp_path: Path) -> None:
