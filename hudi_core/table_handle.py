@@ -11,7 +11,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.instant import Instant
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.plugin.fenced import look_at_unpublished, pending_publications
 from hudi_core.plugin.host import FormatHost
@@ -81,11 +81,15 @@ class OpenTable:
         return self.host.get_timeline_factory().active_timeline(self.client)
 
     def lost_completions(self, seen: TimelineView) -> Iterator[Instant]:
-        """The pending instants of a fenced timeline that the format holds."""
+        """The pending instants of a fenced timeline that the format holds.
+
+        But savepoints: those are being deleted, from the timeline first.
+        """
         if isinstance(seen, Timeline) and seen.ahead:
             # what completed between the looks at timeline and format is not lost
             now = self.client.active.load()
-            for instant in seen.ahead:
+            ahead = (one for one in seen.ahead if one.action is not Action.SAVEPOINT)
+            for instant in ahead:
                 found = now.find(instant.requested_time, instant.action)
                 if found is not None and not found.is_completed:
                     yield found

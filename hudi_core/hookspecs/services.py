@@ -173,10 +173,13 @@ class ServiceHooks:
     ) -> FormatCommit:
         """Unpin the state of a savepoint. Required by ``savepoint``.
 
-        Called under the lock before the savepoint's files leave the timeline: a crash in between
-        leaves a savepoint on the Hudi timeline only, which is deleted again. Added to RFC-93.
+        Called under the lock once the savepoint's completed file has left the timeline, before its
+        pending files do: it keeps nothing any more. A crash before it, or after it, leaves a
+        pending savepoint, and the next action calls it again. So it has no effect where the format
+        does not hold the savepoint, also where that never was complete. Added to RFC-93.
 
-        ``instant`` is the completed savepoint that goes.
+        ``instant`` is the savepoint that goes, inflight and without a completion time; it has the
+        requested time of the commit that it kept.
         """
         raise NotImplementedError
 

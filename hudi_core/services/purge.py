@@ -26,7 +26,8 @@ from hudi_core.services.stage_record import delete_expired_stages, stage_ids
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.clean import clean, continue_pending
-from hudi_core.txn.publication import is_two_step, present_version
+from hudi_core.txn.publication import is_two_step
+from hudi_core.txn.savepoints import delete_savepoint
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
@@ -182,11 +183,7 @@ def _given_savepoints(state: TableState, given: Collection[InstantTime]) -> Sequ
 def _without_savepoints(state: TableState, given: Collection[InstantTime]) -> TableState:
     """Delete the savepoints that are given; refuse others."""
     for one in _given_savepoints(state, given):
-        table = state.table
-        table.host.complete_delete_savepoint(state.client, one, present_version(table))
-        state.client.active.delete(one)
-        state.client.active.delete_pending(one)
-        state = state.without(one)
+        state = delete_savepoint(state, one)
     return state
 
 

@@ -30,6 +30,7 @@ from hudi_core.services.archive import archive_passed_over
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.clock import require_same_zone
 from hudi_core.timeline.serde import decode_savepoint, encode
+from hudi_core.txn import savepoints
 from hudi_core.txn.clean import continue_pending
 from hudi_core.txn.ownership import require_own_claims, without_foreign_metadata
 from hudi_core.txn.publication import is_two_step, present_version, publish_with_retry
@@ -87,7 +88,8 @@ def roll_back_instant(
         state = without_foreign_metadata(state)
         table, client = state.table, state.client
         require_known_actions(client)
-        state, finished = _finish_begun(tidy_restores(continue_restores(state)), time)
+        state = savepoints.without_begun_savepoints(tidy_restores(continue_restores(state)))
+        state, finished = _finish_begun(state, time)
         if finished is not None:
             return finished
         found = state.timeline.find(time)
@@ -303,9 +305,8 @@ def create_savepoint(
             refused = unpublished.__cause__
             if not isinstance(refused, TableServiceError):
                 raise
-            # the format does not keep that state any more: it is no savepoint
-            client.active.delete(done)
-            client.active.delete_pending(done)
+            # the format does not keep that state any more; of several, an earlier one may
+            savepoints.delete_savepoint(saved, done)
             raise refused from unpublished
         return _described(saved, done)
 
@@ -323,11 +324,7 @@ def delete_savepoint(
         if found is None or not found.is_completed:
             raise InstantNotFoundError(of, f"the savepoints of {locked.client.base_path}")
         state = archive_passed_over(locked, lock, config, of)  # guard archives-passed-over
-        client = state.client
-        expected = present_version(state.table)
-        state.table.host.complete_delete_savepoint(client, found, expected)
-        client.active.delete(found)
-        client.active.delete_pending(found)
+        savepoints.delete_savepoint(state, found)
         return found
 
 

@@ -28,10 +28,11 @@ def is_scheduled(instant: Instant) -> bool:
 def is_at_work(pending: Instant) -> bool:
     """Whether a writer may be at work for a pending instant.
 
-    Asked under the lock. A clean runs under it from its plan to its end: one that is pending is of
-    a dead writer, and the next clean goes on with it.
+    Asked under the lock. A clean runs under it from its plan to its end, and so do savepoints and
+    their deletions: one that is pending is of a dead writer, and the next action goes on with it.
     """
-    return pending.action is not Action.CLEAN and not is_scheduled(pending)
+    is_under_lock = pending.action in (Action.CLEAN, Action.SAVEPOINT)
+    return not is_under_lock and not is_scheduled(pending)
 
 
 def schedule_again(state: TableState, body: bytes) -> TableState:

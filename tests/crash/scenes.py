@@ -120,12 +120,13 @@ OPERATIONS: Final = (
 COMPLETED_FILE: Final = "link timeline/N_N.commit"
 REPLACED: Final = "link timeline/N_N.replacecommit"
 BETWEEN: Final = "complete_write of the format"
+UNPINNED: Final = "complete_delete_savepoint of the format"
 _OF_SEVERAL: Final = (
     *OPERATIONS,
     *("alter", "write_column", "clean", "archive", "upsert_services", "recover_clean"),
     *("savepoint", "delete_savepoint", "restore", "restore_rebuild", "cluster", "create"),
     *("recover_recorded", "recover_written", "recover_unpublished", "recover_rollback"),
-    *("recover_columns", "recover_clustered", "repair_format", "to_native"),
+    *("recover_savepoint", "recover_columns", "recover_clustered", "repair_format", "to_native"),
 )
 """Scenes of a table of several formats, too. Their wounds are between the last two of its steps."""
 _PLAIN_SCENES: Final[Mapping[str, Scene]] = {
@@ -162,6 +163,7 @@ _PLAIN_SCENES: Final[Mapping[str, Scene]] = {
     "expire": Scene("expire", made=create_expired),
     "savepoint": Scene("savepoint"),
     "delete_savepoint": Scene("delete_savepoint", made=create_saved),
+    "recover_savepoint": Scene("other", (Wound("delete_savepoint", UNPINNED),), made=create_saved),
     "restore": Scene("restore"),
     "restore_rebuild": Scene("restore", made=create_compacted),
     "cluster": Scene("cluster"),

@@ -25,6 +25,7 @@ from hudi_core.txn.recovery.rollback import files_written
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 from tests.formats.dying_writers import death_in
+from tests.formats.foreign_writers import append
 from tests.formats.iceberg_tables import Iceberg, summary
 from tests.formats.service_tables import (
     READERS,
@@ -37,9 +38,15 @@ from tests.formats.service_tables import (
     sound,
     two_writes,
 )
-from tests.tables import TABLES
+from tests.tables import FORMATS, TABLES
 
 KEPT = {"hoodie.cleaner.commits.retained": "1"}
+DELETION = (
+    "hudi_core.timeline.active.ActiveTimeline.delete",
+    "hudi_core.plugin.host.FormatHost.complete_delete_savepoint",
+    "hudi_core.timeline.active.ActiveTimeline.delete_pending",
+)
+"""The steps of the deletion of a savepoint."""
 INDEXED = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.compact.max.delta.commits": "2",
@@ -175,6 +182,73 @@ def test_a_savepoint_comes_and_goes(path: Path, table_format: str) -> None:
     with pytest.raises(errors.HistoryExpiredError):
         table.savepoint(time)
     agree(path)
+
+
+@pytest.mark.parametrize("place", DELETION, ids=lambda one: one.rpartition(".")[2])
+@pytest.mark.parametrize("table_format", dict.fromkeys((*FORMATS, *TABLES)))
+def test_a_savepoint_is_there_wholly_or_goes_wholly(
+    path: Path, table_format: str, place: str
+) -> None:
+    """The format forgets it once the timeline has, and has all of a state that is still listed."""
+    table = two_writes(path, table_format)
+    saved = table.savepoint().instant
+    then = agree(path)
+    for ts in (3, 4, 5):  # what the format has expired shows savepoints of before as complete
+        table.upsert(batch(ts, "a", "y", "q"), options=KEPT)
+    now = agree(path)
+    with death_in(place):
+        table.delete_savepoint(saved)
+    assert agree(path) == now
+    kept = [one.instant for one in hudi.Table.open(path).savepoints]
+    assert kept == ([saved] if place == DELETION[0] else [])
+    table = hudi.Table.open(path)
+    for ts in (6, 7):
+        table.upsert(batch(ts, "a", "b", "x", "y", "q"), options=KEPT)
+    sound(path)
+    assert [one.instant for one in table.savepoints] == kept
+    if kept:
+        table.restore(saved)
+        assert sound(path) == then
+        return
+    opened = open_table(str(path), {})
+    assert opened.host.holders(opened.client, saved.to(State.INFLIGHT)) == ()
+    assert opened.client.timeline().pending().instants == ()
+    if "iceberg" in table_format:
+        assert len(Iceberg(path).table.metadata.refs) == 1
+    with pytest.raises(errors.HistoryExpiredError):
+        table.to_arrow(as_of=saved.requested_time)
+
+
+@pytest.mark.parametrize("discard", [False, True], ids=["taken in", "discarded"])
+@pytest.mark.parametrize("table_format", TWO_STEP)
+def test_a_deletion_waits_for_rows_of_others(path: Path, table_format: str, discard: bool) -> None:
+    table = two_writes(path, table_format)
+    saved = table.savepoint().instant
+    with death_in(DELETION[1]):
+        table.delete_savepoint(saved)
+    append(path, table_format, batch(3, "m"))
+    table = hudi.Table.open(path)
+    with pytest.raises(errors.ForeignCommitError):
+        table.upsert(batch(4, "a"))
+    table.repair(take_in=not discard, discard=discard)
+    table.upsert(batch(5, "a"))
+    assert ("m" in table.to_arrow().column("id").to_pylist()) != discard
+    opened = open_table(str(path), {})
+    assert opened.host.holders(opened.client, saved.to(State.INFLIGHT)) == ()
+    assert opened.client.timeline().pending().instants == ()
+    sound(path)
+
+
+def test_a_rollback_finishes_a_deletion(path: Path, table: hudi.Table) -> None:
+    before = agree(path)
+    done = table.upsert(batch(3, "a", "n")).instant
+    saved = table.savepoint().instant
+    with death_in(DELETION[1]):
+        table.delete_savepoint(saved)
+    table = hudi.Table.open(path)
+    table.rollback(done)
+    assert sound(path) == before
+    assert table.savepoints == ()
 
 
 def test_what_cannot_be_saved_or_restored_is_refused(native: hudi.Table) -> None:

@@ -180,7 +180,8 @@ def test_archived_commits_count_when_the_savepoint_before_them_is_deleted(
         assert ours(table.path) == present
         table.upsert(batch(6, "a"))
         assert ours(table.path) == present
-    table.delete_savepoint(first)
+    else:
+        table.delete_savepoint(first)
     assert first not in table.timeline.instants
     assert ours(table.path) == present
     table.upsert(batch(9, "b"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import hudi_core as hudi
 from hudi_core import errors
 from hudi_core.cli import app
 from hudi_core.model.format import PARENT_KEY
+from hudi_core.model.instant import Action, State
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.plugin.several import join_versions, split_versions
@@ -198,7 +200,7 @@ def test_a_rollback_leaves_the_last_format_first(
     assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1, "z": 3}
 
 
-def test_a_savepoint_leaves_the_last_format_first(
+def test_a_savepoint_leaves_the_timeline_first_and_the_last_format_next(
     table: hudi.Table, formats: str, failing: Callable[..., None]
 ) -> None:
     first, _, _ = formats.partition(",")
@@ -210,12 +212,32 @@ def test_a_savepoint_leaves_the_last_format_first(
     left = hudi.Table.open(table.path)
     assert left._session.opened.host.holders(left._session.opened.client, kept) == (first,)
     assert hudi.Table.open(table.path).savepoints == ()
-    # it was not deleted: the next writer brings it back into the last format
+    # the next writer takes it out of the first format
     left.upsert(batch(3, "z"))
-    assert [one.instant for one in left.savepoints] == [kept]
-    left.delete_savepoint(saved)
+    assert left._session.opened.host.holders(left._session.opened.client, kept) == ()
     assert hudi.Table.open(table.path).savepoints == ()
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 3}
+
+
+def test_a_savepoint_that_the_last_format_refuses_is_in_no_format(
+    table: hudi.Table, formats: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last, save = formats.split(",")[1], FormatHost.complete_savepoint
+
+    def refusing(self: FormatHost, *given: Any, **named: Any) -> Any:
+        if self.name == last:
+            raise errors.TableServiceError("It is forgotten", "Save a later one.")
+        return save(self, *given, **named)
+
+    monkeypatch.setattr(FormatHost, "complete_savepoint", refusing)
+    with pytest.raises(errors.TableServiceError, match="forgotten"):
+        table.savepoint()
+    opened = hudi.Table.open(table.path)._session.opened
+    done = replace(opened.client.timeline().completed_writes()[-1], action=Action.SAVEPOINT)
+    assert opened.host.holders(opened.client, done.to(State.INFLIGHT)) == ()
+    assert [one.action for one in opened.client.timeline().instants] == [Action.COMMIT]
+    hudi.Table.open(table.path).upsert(batch(3, "z"))
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1, "z": 3}
 
 
 def test_a_rollback_that_the_last_format_refuses_changes_nothing(

@@ -3,7 +3,8 @@
 Commits are numbered in the order of their requests. An archival stores the rows of old ones as a
 history file, a manifest that names it, and the version that leads there, takes the commits off the
 active timeline, and lets the format forget them by their names: a watermark speaks for them. It may
-die before each of these steps; the next one goes on. Whatever is asked for here holds the lock from
+die before each of these steps; the next one goes on. The deletion of a savepoint has two steps: it
+leaves the timeline, and the format unpins its state. Whatever is asked for here holds the lock from
 its beginning to its end. Savepoints, rollbacks and restores are one step each:
 :mod:`tests.model.services` and :mod:`tests.model.beside` have theirs.
 """
@@ -21,6 +22,8 @@ RETURNED: Final = "a reader counts a commit that was taken out"
 BROKEN: Final = "the history names a file that is gone"
 UNHELD: Final = "the format does not hold what the timeline has"
 UNSAVED: Final = "the commit of a savepoint is not on the timeline"
+UNPINNED: Final = "the format does not pin the state of a savepoint"
+LEFT: Final = "the format pins a state of which the timeline has no savepoint"
 UNSEEN: Final = "a pending write would miss a conflict"
 REPLACED: Final = "a reader counts files that a commit replaced"
 STUCK: Final = "an archival finds its manifest taken"
@@ -49,7 +52,8 @@ class Rules:
     archived ones. ``keeps_replacing``: whether a commit stays while files are there that it
     replaced. ``takes_archived_out``: whether a restore deletes the files of archived commits, too.
     ``archives_passed_over``: whether the commit of a savepoint goes with it, where later ones are
-    archived.
+    archived. ``timeline_first``: whether a savepoint leaves the timeline before the format.
+    ``unpins``: whether who comes next finishes a deletion that died.
     """
 
     order: Sequence[str] = ORDER
@@ -67,6 +71,8 @@ class Rules:
     keeps_replacing: bool = True
     takes_archived_out: bool = True
     archives_passed_over: bool = True
+    timeline_first: bool = True
+    unpins: bool = True
 
 
 Step: TypeAlias = tuple[str, tuple[int, ...]]
@@ -96,11 +102,11 @@ class State(NamedTuple):
     version, and of a manifest that is the next one. ``names``, ``watermark``: what the format holds
     by name, and up to when it holds all. ``there``: the commits that count, as their writers and
     services were told. ``files``: the commits whose data files exist. ``saved``, ``leaving``:
-    commits with a savepoint, and those whose savepoint somebody began to delete. ``program``: the
-    steps that who has the lock takes yet. ``pending``, ``reader``: who is at work without it.
-    ``crashes``: how often somebody may die yet. ``wrong``: what a reader or an archival found.
-    ``last``: the last number that was taken. ``replacing``: the commit that replaced the files of
-    the first one; 0 where none did.
+    commits with a savepoint, and those whose savepoint somebody began to delete. ``pinned``: those
+    whose state the format pins. ``program``: the steps that who has the lock takes yet.
+    ``pending``, ``reader``: who is at work without it. ``crashes``: how often somebody may die yet.
+    ``wrong``: what a reader or an archival found. ``last``: the last number that was taken.
+    ``replacing``: the commit that replaced the files of the first one; 0 where none did.
     """
 
     crashes: int = 1
@@ -115,6 +121,7 @@ class State(NamedTuple):
     files: Commits = frozenset(OLD)
     saved: Commits = frozenset()
     leaving: Commits = frozenset()
+    pinned: Commits = frozenset()
     program: tuple[Step, ...] = ()
     pending: Pending | None = None
     reader: Reader | None = None
@@ -163,5 +170,7 @@ def violations(state: State) -> Iterator[str]:
         yield UNHELD
     if state.saved - state.active - state.leaving:
         yield UNSAVED
+    if state.saved - state.pinned:
+        yield UNPINNED
     if state.pending and state.there - state.pending.began - state.active:
         yield UNSEEN

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tests.model.archival import (
     FIRST,
+    LEFT,
     NOWHERE,
     OLD,
     STUCK,
@@ -73,13 +74,16 @@ def _stepped(state: State, step: Step, rules: Rules) -> State:
             archived = max(state.history, default=0)
             kept = frozenset(name for name in state.names if name > archived)
             mark = max(state.watermark, archived) if rules.has_watermark else state.watermark
-            return state._replace(names=kept, watermark=mark)
+            left = {LEFT} if state.pinned - state.saved and not state.program else set()
+            return state._replace(names=kept, watermark=mark, wrong=state.wrong | left)
         case "watermark":
             return state._replace(watermark=max(state.history, default=0))
         case "savepoint":
             return state._replace(
                 saved=state.saved.difference(them), leaving=state.leaving.difference(them)
             )
+        case "unpin":
+            return state._replace(pinned=state.pinned.difference(them))
     return state
 
 
@@ -122,7 +126,8 @@ def _restores(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
 def _savepoints(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
     for one in sorted(state.active - state.saved):
         if len(state.saved) < 2:
-            yield f"saves {one}", state._replace(saved=state.saved | {one})
+            saved = state.saved | {one}
+            yield f"saves {one}", state._replace(saved=saved, pinned=state.pinned | {one})
     for one in sorted(state.saved):
         later = [row for row in state.history if row > one and row not in state.active]
         is_first = one in state.active and one == min(state.active - state.saved | {one})
@@ -133,7 +138,9 @@ def _savepoints(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
         if is_passed and rules.archives_passed_over:
             first = (("open", (one,)),)
         leaving = state.leaving | {one}
-        begun = state._replace(program=(*first, ("savepoint", (one,))), leaving=leaving)
+        last: tuple[Step, ...] = (("savepoint", (one,)), ("unpin", (one,)))
+        program = (*first, *(last if rules.timeline_first else last[::-1]))
+        begun = state._replace(program=program, leaving=leaving)
         yield f"deletes the savepoint of {one}", begun
 
 
@@ -202,6 +209,8 @@ def moves(state: State, rules: Rules, actions: Sequence[str]) -> Iterator[tuple[
         if state.crashes:
             yield "dies", state._replace(program=(), crashes=state.crashes - 1)
         return
+    if rules.unpins:  # whoever comes recovers first
+        state = state._replace(pinned=state.pinned & state.saved)
     yield "an archival begins", state._replace(program=(("open", ()),))
     others: dict[str, Callable[[], Iterator[tuple[str, State]]]] = {
         "roll back": lambda: _rollbacks(state, rules),

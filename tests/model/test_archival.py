@@ -12,6 +12,7 @@ import pytest
 
 from tests.model.archival import (
     BROKEN,
+    LEFT,
     NOWHERE,
     REPLACED,
     RETURNED,
@@ -19,6 +20,7 @@ from tests.model.archival import (
     TWICE,
     UNCOUNTED,
     UNHELD,
+    UNPINNED,
     UNSAVED,
     UNSEEN,
     Rules,
@@ -91,6 +93,8 @@ WRONG = {
         Rules(archives_passed_over=False),
         {UNCOUNTED},
     ),
+    "the format forgets a savepoint first": ("save", Rules(timeline_first=False), {UNPINNED}),
+    "nobody finishes a deletion": ("save,write", Rules(unpins=False), {LEFT}),
     "the last active commit is rolled back": (
         "roll back,write",
         Rules(looks_at_history=False),

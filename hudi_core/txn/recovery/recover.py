@@ -37,14 +37,18 @@ from hudi_core.txn.ownership import require_own_claims, without_foreign_metadata
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.recovery.lost_completion import require_not_completed
 from hudi_core.txn.recovery.restore import continue_restores, tidy_restores
-from hudi_core.txn.recovery.roll_forward import DROPPED, RECORDED, roll_forward_pending
+from hudi_core.txn.recovery.roll_forward import RECORDED, roll_forward_pending
+from hudi_core.txn.savepoints import without_begun_savepoints
 from hudi_core.txn.scheduled import recover_clustering
 from hudi_core.txn.state import TableState
 from hudi_core.txn.storage_move import continue_move
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
-_CONTINUED: Final = frozenset({*RECORDED, *DROPPED, Action.RESTORE})
+_CONTINUED: Final = frozenset({*RECORDED, Action.SAVEPOINT, Action.RESTORE})
 """Actions that are finished, or dropped, whichever writer began them."""
+_LEFT: Final = frozenset({Action.CLEAN, Action.SAVEPOINT})
+"""Actions that may be pending after recovery: the next clean goes on with one, and a savepoint that
+is not dropped yet keeps nothing."""
 
 
 def recover(
@@ -70,12 +74,12 @@ def recover(
     # the format lacks what a restore is taking out: that is not to be published again
     state = continue_restores(state)
     state = tidy_restores(roll_forward_pending(state).state)  # guard publishes
-    state = _without_begun_savepoints(state)
+    state = without_begun_savepoints(state)  # guard unpins
     for begun in unfinished(state.client):
         state, _ = rollback.resume(state, begun)
     for pending in state.timeline.pending():
-        if pending.action is Action.CLEAN:
-            continue  # the next clean goes on with it
+        if pending.action in _LEFT:
+            continue
         if pending.action is Action.CLUSTERING:
             state = recover_clustering(state, pending, config)  # guard takes-back
         elif is_writing(state.table, pending, config):
@@ -87,14 +91,6 @@ def recover(
     if state.timeline.instants != before:
         heartbeats = None  # that of a write that was rolled back has gone
     _expire_dead_writers(state.table, config, state.timeline, heartbeats)
-    return state
-
-
-def _without_begun_savepoints(state: TableState) -> TableState:
-    """Drop savepoints that are not complete: they keep nothing."""
-    for begun in state.timeline.pending().of_actions(*DROPPED):
-        state.client.active.delete_pending(begun)
-        state = state.without(begun)
     return state
 
 

@@ -74,8 +74,6 @@ RECORDED: Final[Mapping[Action, tuple[type[Any], str]]] = {
     Action.CLEAN: (CleanMetadata, "complete_clean"),
 }
 """Actions without rows that every format holds: their bodies, and the hooks that record them."""
-DROPPED: Final = frozenset({Action.SAVEPOINT})
-"""Actions that mean nothing before they are complete."""
 _BY_CAPABILITY: Final = {
     Action.SAVEPOINT: Capability.SAVEPOINT,
     Action.RESTORE: Capability.RESTORE,

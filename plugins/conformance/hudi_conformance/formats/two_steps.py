@@ -345,8 +345,10 @@ class TwoStepConformance(OverFormat):
         clean = after_all(path, Action.CLEAN, State.INFLIGHT)
         with pytest.raises(HudiError):
             opened.host.before_clean(opened.client, plan, clean)
+        begun = saved.to(State.INFLIGHT)  # it has left the timeline
         for _ in range(2):
-            opened.host.complete_delete_savepoint(opened.client, saved)
+            opened.host.complete_delete_savepoint(opened.client, begun)
+        assert opened.host.find_publication(opened.client, begun) is None
         opened.host.before_clean(opened.client, plan, clean)
 
     @check("F37", "A restore goes back to its savepoint in one change, and is recorded once.")
