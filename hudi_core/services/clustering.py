@@ -260,6 +260,7 @@ class ClusteringService:
         the table, changes nothing.
         """
         self.table = self.table.as_stored().afresh
+        self.table.client.require_writable()
         if any(one.action is Action.CLUSTERING for one in self._pending()):
             with locked_for_service(self.table, self.lock, self.config):
                 pass  # plans of those that died are scheduled again

@@ -121,7 +121,10 @@ def convert_table(
     host = load_format(to)
     own = without_format(options)
     config = WriteConfig.from_options(own)
-    lock = table_lock(open_table(path, own), config)
+    before = open_table(path, own)
+    if host.name != before.host.name:
+        require_recoverable(before.client)
+    lock = table_lock(before, config)
     with lock.held_by_service():
         # as it is now: another process may have converted it while this one waited
         table = moved_on(open_table(path, own))

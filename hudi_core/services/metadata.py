@@ -78,8 +78,8 @@ class MetadataOperator:
     def create(self) -> tuple[str, ...]:
         """Make the metadata table and return its partitions."""
         client = self.table.client
+        client.require_writable()
         with self.lock.held_by_service():
-            client.require_writable()
             state = TableState.load(self.table.on(engine_for(None)))
             if StoredPartitions.of(state.client.config).is_there:
                 raise TableServiceError(
@@ -107,10 +107,9 @@ class MetadataOperator:
                 "lie below storage paths",
                 f"`hudi table repair --metadata {client.base_path}` rebuilds it.",
             )
+        _require_remains(client)
         with self.lock.held_by_service():
-            is_there = any(True for _ in client.storage.list(METADATA_FOLDER, recursive=True))
-            if not is_there and not StoredPartitions.of(client.as_stored().config).all:
-                raise _missing(client)
+            has_files = _require_remains(client)
             update_properties(
                 client.storage,
                 {
@@ -119,7 +118,7 @@ class MetadataOperator:
                 },
             )
             kept = None
-            if backup and is_there:
+            if backup and has_files:
                 kept = f"{_BACKUP}{client.clock.next_time()}"
                 copy = CopyToStorage(metadata_storage(client), metadata_storage(client, kept))
                 files = [one.path for one in copy.source.list("", recursive=True)]
@@ -166,8 +165,8 @@ class MetadataOperator:
     @contextmanager
     def _locked(self) -> Iterator[MetadataState]:
         """Hold the lock; yield both tables after recovery of dead writers."""
+        self.table.client.require_writable()
         with self.lock.held_by_service():
-            self.table.client.require_writable()
             state = TableState.load(self.table.on(engine_for(None)))
             if not StoredPartitions.of(state.client.config).is_there:
                 raise _missing(state.client)
@@ -181,6 +180,14 @@ def _present(client: TableMetaClient) -> MetadataState:
     if tables is None:
         raise _missing(client)
     return tables
+
+
+def _require_remains(client: TableMetaClient) -> bool:
+    """Whether there are files; refuse where nothing of one is left."""
+    has_files = any(True for _ in client.storage.list(METADATA_FOLDER, recursive=True))
+    if not has_files and not StoredPartitions.of(client.as_stored().config).all:
+        raise _missing(client)
+    return has_files
 
 
 def _missing(client: TableMetaClient) -> TableServiceError:
@@ -377,9 +384,12 @@ def repair_metadata_table(
     if dry_run:
         return _rebuilt(opened(), dry_run=True)
     config = WriteConfig.from_options(options)
-    lock = table_lock(open_table(path, options), config)
+    before = open_table(path, options)
+    require_recoverable(before.client)
+    _require_metadata(before)
+    lock = table_lock(before, config)
     with lock.held_by_service():
-        recover_properties(open_table(path, options).client.storage)
+        recover_properties(before.client.storage)
         table = opened()
         require_recoverable(table.client)
         _require_metadata(table)

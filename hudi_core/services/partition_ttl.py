@@ -68,6 +68,7 @@ def expire_partitions(
         key = TtlConfig.days_retained.key
         reason, hint = "no partition is ever that old", f"Give {key}, or days=."
         raise InvalidOptionError(key, config.days_retained, reason, hint)
+    writer.table.client.require_writable()
     if not writer.table.client.config.partition_fields:
         raise PartitionValueError("The table has no partitions", "Delete rows by their keys.")
     done = Expiry(writer.table.client.base_path, config.strategy, config.days_retained)

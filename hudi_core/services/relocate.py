@@ -134,7 +134,9 @@ def convert_storage(
     """
     own, given = without_placement(options), _wanted(to)
     config = WriteConfig.from_options(own)
-    lock = table_lock(open_table(path, own), config)
+    opened = open_table(path, own)
+    require_recoverable(opened.client)
+    lock = table_lock(opened, config)
     with lock.held_by_service():
         table = moved_on(open_table(path, own))
         wanted, before = _checked(table, given), table.client.config.placement

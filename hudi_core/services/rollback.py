@@ -80,8 +80,8 @@ def roll_back_instant(
     """
     client = table.client
     time = parse_instant_time(instant)
+    client.require_writable()
     with lock.held_by_service():
-        client.require_writable()
         state = TableState.load(table)
         require_same_zone(state.client.active, state.client.config.zone)
         require_own_claims(state.table)

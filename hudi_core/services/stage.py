@@ -203,6 +203,7 @@ def stage_write(
     opened = writer.table.as_stored().afresh
     writer.table = table = opened.seeing(opened.client.timeline())
     client, config = table.client, writer.config
+    client.require_writable()
     delete_expired_stages(client.storage, config.services.stage_hours_retained)
     # of two at the same time each has a folder
     instant = client.clock.next_time(client.timeline())

@@ -147,16 +147,7 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
     """
     client = table.client
     config = client.config
-    if to not in TARGETS:
-        raise InvalidOptionError(
-            "to", to, "a table is brought to version 8 or 9", "Name one of these."
-        )
-    if config.table_type is TableType.MERGE_ON_READ:
-        raise UnsupportedTableError(
-            client.base_path,
-            "is of type MERGE_ON_READ",
-            "Upgrade it with Apache Hudi, which compacts its log files first.",
-        )
+    _require_supported(client, to)
     is_marked = client.storage.head(MARK) is not None
     is_rebuilding = StoredPartitions.of(config).is_rebuilding
     plan = Upgrade(
@@ -205,6 +196,20 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
         made,
         files,
     )
+
+
+def _require_supported(client: TableMetaClient, to: int) -> None:
+    """Refuse versions and tables that no upgrade is for."""
+    if to not in TARGETS:
+        raise InvalidOptionError(
+            "to", to, "a table is brought to version 8 or 9", "Name one of these."
+        )
+    if client.config.table_type is TableType.MERGE_ON_READ:
+        raise UnsupportedTableError(
+            client.base_path,
+            "is of type MERGE_ON_READ",
+            "Upgrade it with Apache Hudi, which compacts its log files first.",
+        )
 
 
 def _without_archived(client: TableMetaClient, timeline: Timeline) -> Timeline:
@@ -317,9 +322,11 @@ def upgrade_table(
     (``TimelineError``). After ``CorruptMetadataError`` the table has its former version.
     """
     config = WriteConfig.from_options(options)
-    lock = table_lock(open_for_upgrade(path, options), config)
+    before = open_for_upgrade(path, options)
+    _require_supported(before.client, to)
+    lock = table_lock(before, config)
     with lock.held_by_service():
-        recover_properties(open_for_upgrade(path, options).client.storage)
+        recover_properties(before.client.storage)
         table = moved_on(open_for_upgrade(path, options))
         if table.client.config.version in WRITABLE_VERSIONS:
             _forget_former_timeline(table.client, lock)

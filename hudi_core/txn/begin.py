@@ -64,6 +64,7 @@ def begin(
     and what this write is going to leave. ``action`` is ``commit``, ``replacecommit`` or
     ``clustering``. A table that was dropped or replaced since it was opened is refused.
     """
+    table.client.require_writable()  # what is refused leaves no lock behind
     chosen_strategy(table.client)  # one that cannot be had is an error before the work is done
     with _given_up_unless_unlocked(table) as begun, lock.held() as hold:
         state, request, tables = _ready(table, config, plan, hold.heartbeats, known)
@@ -124,6 +125,7 @@ def schedule(
     plan: Callable[[OpenTable], Request | None],
 ) -> Instant:
     """Put an action's plan on the timeline, for anybody to run."""
+    table.client.require_writable()
     with lock.held() as hold:
         state, request, _ = _ready(table, config, plan, hold.heartbeats)
         time_ = state.client.clock.next_time(state.timeline)
@@ -139,7 +141,6 @@ def _ready(
     known: LastHold | None = None,
 ) -> tuple[TableState, Request | None, MetadataState | None]:
     """The table, request and metadata table of a new action."""
-    table.client.require_writable()
     held = HeldMetadata() if known is None else known.held(table.client)
     state = TableState.load(table, held=held)
     if plan is None:

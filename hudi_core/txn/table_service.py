@@ -23,6 +23,7 @@ def locked_for_service(
 
     ``over_foreign``: commits of other writers to the format may be there.
     """
+    table.as_stored().client.require_writable()  # what is refused leaves no lock behind
     with lock.held_by_service() as hold:
         state = TableState.load(table, held=HeldMetadata())
         require_same_table(table.client, state.client)
@@ -37,4 +38,5 @@ def locked_for_service(
 def planned_for_service(table: OpenTable) -> TableState:
     """Present state of a table, without lock, to plan a service on."""
     now = table.as_stored()
+    now.client.require_writable()
     return TableState(now).with_timeline(Timeline.of(now.timeline().instants))

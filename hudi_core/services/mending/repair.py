@@ -181,9 +181,11 @@ def repair_table(
                 "take_in", True, "discard is given as well", "Choose one of the two."
             )
         found, mended, taken_in = _taken_in(path, options, config)
-    lock = table_lock(open_table(path, options), config)
+    before = open_table(path, options)
+    require_recoverable(before.client)
+    lock = table_lock(before, config)
     with lock.held_by_service():
-        recover_properties(open_table(path, options).client.storage)
+        recover_properties(before.client.storage)
         table = moved_on(open_table(path, options))
         require_recoverable(table.client)
         foreign = foreign_changes(table)
