@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column
@@ -90,7 +91,11 @@ def write_grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]
         # names and times stay whole where other columns of the row can give way
         is_short = all(len(cell) <= (_PHRASE if " " in cell else _NAME) for cell in cells)
         justify: JustifyMethod = "right" if is_number else "left"
-        grid.add_column(heading, justify=justify, overflow="fold", no_wrap=is_short)
+        # rich takes what is not to be wrapped for as wide as its longest word
+        width = max(map(cell_len, (heading, *cells))) if is_short else None
+        grid.add_column(
+            heading, justify=justify, overflow="fold", no_wrap=is_short, min_width=width
+        )
     for row in rows:
         grid.add_row(*(Text(visible(cell)) for cell in row))
     _print(grid)
@@ -109,7 +114,8 @@ def _print(grid: Grid, *, is_limited: bool = True) -> None:
             # the column of the longest value gives way first: short names stay whole
             by_length = sorted(grid.columns, key=_length)
             while by_length and console.measure(grid).minimum > widest:
-                by_length.pop().no_wrap = False
+                column = by_length.pop()
+                column.no_wrap, column.min_width = False, None
         console.width = max(widest, 1)
     console.print(grid)
 

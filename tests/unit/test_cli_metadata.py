@@ -262,6 +262,19 @@ def test_columns_of_long_values_give_way_before_short_names(
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_columns_under_headings_of_two_words_stay_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    time, group = "20260131120000000", "8322e70d-11ca-4c7f-9d2e-0ff3ca649f34"
+
+    write_grid("", ["base bytes", "file group", "log bytes"], [["1", group, time]])
+
+    shown = capsys.readouterr().out
+    assert all(one in shown for one in ("base bytes", "log bytes", time))
+    assert max(map(len, shown.splitlines())) <= 60
+
+
 def test_numbers_are_aligned_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
     write_grid("", ["count", "name"], [["1", "a"], ["1,000", "bb"]])
 
