@@ -18,9 +18,17 @@ from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import CompactionOperation, CompactionPlan
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStat
-from hudi_core.model.files import BaseFileName, FileSlice, LogFileName
+from hudi_core.model.files import (
+    BaseFileName,
+    FileGroupId,
+    FileId,
+    FileSlice,
+    LogFileName,
+    PartitionPath,
+)
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
 from hudi_core.timeline.serde import decode_compaction_plan, encode
 from hudi_core.timeline.timeline import Timeline
 
@@ -54,6 +62,20 @@ def pending_compactions(timeline: Timeline) -> tuple[Instant, ...]:
     return tuple(one for one in timeline.pending() if one.action is Action.COMPACTION)
 
 
+def groups_under_compaction(
+    client: TableMetaClient, timeline: TimelineView
+) -> Mapping[FileGroupId, InstantTime]:
+    """File groups that pending compactions merge, with their latest time."""
+    found: dict[FileGroupId, InstantTime] = {}
+    for instant in timeline.instants:
+        if instant.is_completed or instant.action is not Action.COMPACTION:
+            continue
+        for one in _stored_plan(client, instant).operations or ():
+            partition, file_id = PartitionPath(one.partition_path or ""), FileId(one.file_id or "")
+            found[FileGroupId(partition, file_id)] = instant.requested_time
+    return found
+
+
 def request_compaction(
     client: TableMetaClient, requested: InstantTime, plan: CompactionPlan
 ) -> Instant:
@@ -67,14 +89,20 @@ def request_compaction(
 
 def start_compaction(client: TableMetaClient, instant: Instant) -> CompactionWork:
     """Begin a requested compaction, or continue one that is inflight."""
+    plan = _stored_plan(client, instant)
+    if instant.state is State.REQUESTED:
+        instant = client.active.to_inflight(instant)
+    return CompactionWork(instant, plan)
+
+
+def _stored_plan(client: TableMetaClient, instant: Instant) -> CompactionPlan:
+    """The plan of a pending compaction, checked."""
     requested = instant.to(State.REQUESTED)
     where = f"{client.storage.root}/{client.active.path(requested)}"
     plan = decode_compaction_plan(client.active.read(requested), where)
     for operation in plan.operations or ():
         _check(operation, where)
-    if instant.state is State.REQUESTED:
-        instant = client.active.to_inflight(instant)
-    return CompactionWork(instant, plan)
+    return plan
 
 
 def merge_slices(

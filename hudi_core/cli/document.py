@@ -38,7 +38,7 @@ RESULTS: Final[Mapping[str, str]] = {
     "hive_style=config.hive_style key_generator=config.keygen_name ordering_field=@ordering_field "
     "merge_mode=config.merge_mode timezone=config.timezone zone=config.zone writes=@writes "
     "pending=@pending latest_write=@latest_write partitions=@partitions file_groups=@file_groups "
-    "bytes=@bytes columns=@columns",
+    "bytes=@bytes log_files=@log_files log_bytes=@log_bytes columns=@columns slices=@slices",
     "Upgrade": f"{_CALL} from=before to=after changed=@changed resumed=is_resumed "
     "properties=@properties timeline=@timeline archives pending=@pending "
     "metadata_partitions=partitions",

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from hudi_core.actions.compaction import groups_under_compaction
     from hudi_core.cli.schema_file import read_avro_schema, read_parquet_schema
     from hudi_core.config.format_option import option_key
+    from hudi_core.config.kinds import TableType
     from hudi_core.config.optional_libraries import require_library
     from hudi_core.config.support import NOT_BUILT
     from hudi_core.config.table_keys import TableKeys
@@ -59,11 +61,13 @@ __all__ = [
     "Table",
     "TableKeys",
     "TableName",
+    "TableType",
     "ThriftServer",
     "TrinoConfig",
     "TrinoService",
     "WriteConfig",
     "drop_table",
+    "groups_under_compaction",
     "ingest",
     "is_two_step",
     "list_files",
@@ -97,6 +101,8 @@ _HOMES: Final = {
     "TrinoService": "hudi_core.trino.service",
     "ingest": "hudi_core.ingestion",
     "TableKeys": "hudi_core.config.table_keys",
+    "TableType": "hudi_core.config.kinds",
+    "groups_under_compaction": "hudi_core.actions.compaction",
     "FormatHost": "hudi_core.plugin.host",
     "FormatRegistry": "hudi_core.plugin.registry",
     "METADATA_FOLDER": "hudi_core.metadata.table",

@@ -252,5 +252,10 @@ def counted(number: int, noun: str, form: str = "") -> str:
 def some_of(heading: str, found: Sequence[str], title: str) -> Iterator[Part]:
     """The first ones of many, one a line."""
     yield Grid([heading], [[one] for one in found[:SHOWN]], title)
+    yield from more_than(found)
+
+
+def more_than(found: Sequence[object]) -> Iterator[Part]:
+    """A line where there are more than are shown."""
     if len(found) > SHOWN:
         yield f"... and {len(found) - SHOWN} more (--json lists all)."

@@ -16,7 +16,16 @@ import typer
 from hudi_core.cli import library
 from hudi_core.cli.document import document_of
 from hudi_core.cli.output import Facts, Grid, Part
-from hudi_core.cli.service import Call, installed_format, names, option, parse_names, service
+from hudi_core.cli.service import (
+    SHOWN,
+    Call,
+    installed_format,
+    more_than,
+    names,
+    option,
+    parse_names,
+    service,
+)
 from hudi_core.cli.table_services import (
     adopt,
     convert,
@@ -30,6 +39,7 @@ from hudi_core.cli.table_services import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hudi_core.model.files import FileSlice
     from hudi_core.read.filters import Condition
     from hudi_core.table import Table
 
@@ -177,7 +187,7 @@ table_app = typer.Typer(
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _facts(table: Table, _: Call) -> Mapping[str, Any]:
+def _facts(table: Table, call: Call) -> Mapping[str, Any]:
     """Settings and sizes of a table.
 
     Sizes and counts are those of what a snapshot query reads now; the files of older versions are
@@ -185,6 +195,8 @@ def _facts(table: Table, _: Call) -> Mapping[str, Any]:
     """
     timeline, slices = table.timeline, table.file_slices()
     writes = timeline.completed_writes()
+    logs = [log.status.size for one in slices for log in one.log_files]
+    listed = table.config.table_type is library.TableType.MERGE_ON_READ
     return {
         "ordering_field": ",".join(table.config.ordering_fields) or None,
         "writes": len(writes),
@@ -193,8 +205,28 @@ def _facts(table: Table, _: Call) -> Mapping[str, Any]:
         "partitions": len({one.partition_path for one in slices}),
         "file_groups": len(slices),
         "bytes": sum(one.total_size for one in slices),
+        "log_files": len(logs),
+        "log_bytes": sum(logs),
+        "slices": list(_slices(table, slices, call)) if listed else [],
         "columns": [_column(field) for field in table.schema],
     }
+
+
+def _slices(table: Table, slices: Sequence[FileSlice], call: Call) -> Iterator[Mapping[str, Any]]:
+    """What slices are made of, and their pending compactions."""
+    client = library.open_table(table.path, call.options).client
+    compactions = library.groups_under_compaction(client, table.timeline)
+    for one in slices:
+        base = one.base_file
+        yield {
+            "partition": one.partition_path,
+            "file_group": one.file_id,
+            "base_instant": one.base_instant,
+            "base_bytes": None if base is None else base.size,
+            "log_files": len(one.log_files),
+            "log_bytes": one.total_size - (0 if base is None else base.size),
+            "compaction": compactions.get(one.group),
+        }
 
 
 def _column(field: pa.Field) -> Mapping[str, Any]:
@@ -247,11 +279,25 @@ def create(table: Table, _: Call) -> Iterator[Part]:
     examples="hudi table show trips\nhudi table show s3://lake/trips --json",
 )
 def show(table: Table, call: Call) -> Iterator[Part]:
-    """Show what a table is: settings, columns, size, latest write."""
+    """Show what a table is: settings, columns, size, latest write.
+
+    Of a table of the type MERGE_ON_READ also its latest file slices, each with the bytes of its
+    base file and its logs, and the pending compaction that merges them.
+    """
     facts = document_of(table, call.fact)
     columns = [[_fact(value) for value in one.values()] for one in facts.pop("columns")]
+    slices = [[_fact(value) for value in one.values()] for one in facts.pop("slices")]
     yield Facts([(name.replace("_", " "), _fact(value)) for name, value in facts.items()])
     yield Grid(["id", "column", "type", "nullable"], columns)
+    if slices:
+        yield Grid(_OF_SLICES, slices[:SHOWN], "latest file slices")
+        yield from more_than(slices)
+
+
+_OF_SLICES: Final = (
+    *("partition", "file group", "base instant", "base bytes"),
+    *("logs", "log bytes", "compaction"),
+)
 
 
 def _fact(value: Any) -> str:

@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
+from hudi_core.actions.compaction import plan_compaction, request_compaction
 from hudi_core.doors.connector import Connector
-from hudi_core.errors import UnsupportedTableError
 from hudi_core.read.connector.splits import Split
+from hudi_core.services.opening import open_table
+from tests.cli_runs import run, run_json
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import BUCKETS, MERGE_ON_READ, OWN, OWN_LOGS, PARTIAL, TRIPS, plain
-from tests.unit.refusals import refused
 
 ALL_LOGS: Final = (*MERGE_ON_READ, *OWN_LOGS)
 _SHARED: Final = Path(os.environ.get("HUDI_REAL_TABLES", Path(__file__).parents[3] / "shared"))
@@ -137,17 +138,66 @@ def test_an_update_that_brings_a_row_into_a_range_is_found(tmp_path: Path) -> No
         assert table.to_arrow(filter=pc.field("fare") == fare).to_pylist() == wanted
 
 
-def test_writes_are_refused_by_name(path: Path) -> None:
+# --- commands
+
+
+def test_show_lists_the_logs_of_slices(name: str, path: Path) -> None:
+    shown = run_json("table", "show", path)
+    found = {one["file_group"]: one for one in shown["slices"]}
+    assert len(found) == shown["file_groups"]
+    sizes = {one.name: one.stat().st_size for one in path.rglob("*") if one.is_file()}
+    logs = bases = 0
+    for one in hudi.Table.open(path).file_slices():
+        line = found[one.file_id]
+        base = None if one.base_file is None else sizes[one.base_file.status.name]
+        own = [sizes[log.status.name] for log in one.log_files]
+        assert (line["partition"], line["base_instant"]) == (one.partition_path, one.base_instant)
+        assert (line["base_bytes"], line["log_files"], line["log_bytes"], line["compaction"]) == (
+            base,
+            len(own),
+            sum(own),
+            None,
+        )
+        logs, bases = logs + sum(own), bases + (base or 0)
+    assert shown["log_bytes"] == logs
+    assert shown["bytes"] == logs + bases
+    printed = run("table", "show", path).stdout
+    assert "latest file slices" in printed
+    assert all(one in printed.replace("\n", "") for one in (f"{logs:,}", "log bytes"))
+
+
+def test_show_names_the_compaction_that_a_slice_waits_for(tmp_path: Path) -> None:
+    """As Hudi schedules one: its plan is on the timeline, and names the slice's logs."""
+    path = OWN.unpack(TRIPS, tmp_path / "t")
+    client = open_table(str(path), {}).client
+    slices = hudi.Table.open(path).file_slices()
+    plan = plan_compaction(slices)
+    assert plan is not None
+    instant = request_compaction(client, client.clock.next_time(client.timeline()), plan)
+    shown = run_json("table", "show", path)
+    waiting = [one.file_id for one in slices if one.log_files]
+    assert 0 < len(waiting) < len(slices)
+    named = {one["file_group"]: one["compaction"] for one in shown["slices"]}
+    times = {one.file_id: instant.requested_time for one in slices if one.log_files}
+    assert named == {one.file_id: times.get(one.file_id) for one in slices}
+    assert "compaction" in run("table", "show", path).stdout
+
+
+def test_commands_that_look(path: Path) -> None:
     table = hudi.Table.open(path)
-    rows = table.to_arrow().drop_columns(
-        [one for one in table.to_arrow().column_names if one.startswith("_hoodie_")]
-    )
-    for act in (table.upsert, table.insert, table.delete, table.insert_overwrite):
-        with refused(path, UnsupportedTableError, "MERGE_ON_READ"):
-            act(rows)
-    for service in (table.clean, table.cluster, table.optimize, table.archive):
-        with refused(path, UnsupportedTableError, "MERGE_ON_READ"):
-            service()
+    listed = run_json("metadata", "list-partitions", path)
+    assert {one.partition_path for one in table.file_slices()} <= set(listed["partitions"])
+    for one in table.file_slices():
+        files = run_json("metadata", "list-files", path, "--partition", one.partition_path)
+        assert {file.name for file in one.files} <= {file["name"] for file in files["files"]}
+    instants = run_json("timeline", path)["instants"]
+    assert [one["instant"] for one in instants] == [
+        one.requested_time for one in table.timeline.instants
+    ]
+    assert run("timeline", path, "--html", path.parent / "page.html").exit_code == 0
+    assert run_json("table", "count", path)["rows"] == table.count()
+    assert len(run_json("table", "head", path, "-n", "1000")["rows"]) == table.count()
+    assert run_json("savepoint", "list", path)["savepoints"] == []
 
 
 def test_file_groups_of_logs_alone_and_partial_blocks_are_among_them(tmp_path: Path) -> None:

@@ -209,7 +209,10 @@ def test_show(table: hudi.Table) -> None:
         "partitions": 2,
         "file_groups": 2,
         "bytes": sum(one.total_size for one in slices),
+        "log_files": 0,
+        "log_bytes": 0,
         "columns": None,
+        "slices": [],
     }
     assert document["latest_write"]["instant"] == latest.requested_time
     assert document["columns"][0] == {"id": 6, "name": "id", "type": "int64", "nullable": True}
