@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
-from hudi_core.log_format.block import BlockType, find_log_blocks
+from hudi_core.log_format.block import BlockPlace, BlockType, find_log_blocks
 from hudi_core.log_format.counted import FoundBlock, counted_blocks
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
@@ -46,6 +46,16 @@ def blocks_of_slice(
     for block in found:
         _require_known(block, files.base_path)
     return found
+
+
+def torn_bytes(files: DataFiles, log: FileStatus) -> Iterator[BlockPlace]:
+    """Yield what of a log is no block.
+
+    A writer died, or the file is damaged.
+    """
+    for block in _blocks(files, log):
+        if block.place.type == BlockType.CORRUPT:
+            yield block.place
 
 
 def _blocks(files: DataFiles, log: FileStatus) -> Iterator[SliceBlock]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain, groupby
@@ -98,6 +98,20 @@ def read_logs(
         np.concatenate([part.always for part in parts]),
         positions,
     )
+
+
+def written_rows(
+    files: DataFiles, blocks: Sequence[SliceBlock], schema: pa.Schema, rules: MergeRules
+) -> Iterator[pa.Table]:
+    """Yield the rows of each block, in the columns that it has.
+
+    Whatever becomes of them when the slice is merged; deletes are left out.
+    """
+    for block in blocks:
+        if block.place.type != BlockType.DELETE:
+            part = _read_block(files, block, schema, rules)
+            names = [name for name in schema.names if name in part.stored]
+            yield part.rows.filter(pa.array(~part.deletes)).select(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -125,28 +125,33 @@ class MissingFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommittedFiles:
-    """Base files by the metadata of completed writes.
+    """Data files by the metadata of completed writes.
 
     ``written`` has the paths by the write's requested time; ``present`` is what the newest write of
-    each file group says of its base file, without replaced groups.
+    each file group says of its base file, without replaced groups; ``logs`` is what the newest
+    write to each log says of it, by the log's path.
     """
 
     written: Mapping[InstantTime, frozenset[str]]
     present: Mapping[FileGroupId, WriteStat]
+    logs: Mapping[str, WriteStat] = field(default_factory=dict)
 
     @classmethod
     def of(cls, writes: Iterable[tuple[InstantTime, CommitMetadata]]) -> CommittedFiles:
         """The files of some writes, by their requested times."""
         written: dict[InstantTime, frozenset[str]] = {}
         newest: dict[FileGroupId, WriteStat] = {}
+        logs: dict[str, WriteStat] = {}
         replaced: set[FileGroupId] = set()
         for time, metadata in sorted(writes, key=lambda one: one[0]):
             written[time] = frozenset(stat.path for stat in metadata.stats if stat.path)
             for stat in metadata.stats:
-                # log files are beside the base file of their group
-                if stat.path and stat.file_id and BaseFileName.parse(stat.path.split("/")[-1]):
-                    partition = PartitionPath(stat.partition_path or "")
-                    newest[FileGroupId(partition, FileId(stat.file_id))] = stat
+                if not stat.path or not stat.file_id:
+                    continue
+                if BaseFileName.parse(stat.path.split("/")[-1]):
+                    newest[_group_of(stat)] = stat
+                else:
+                    logs[stat.path] = stat
             if isinstance(metadata, ReplaceCommitMetadata):
                 replaced.update(
                     FileGroupId(PartitionPath(partition), FileId(file_id))
@@ -154,7 +159,8 @@ class CommittedFiles:
                     for file_id in file_ids
                 )
         present = {group: stat for group, stat in newest.items() if group not in replaced}
-        return cls(written, present)
+        logs = {path: stat for path, stat in logs.items() if _group_of(stat) not in replaced}
+        return cls(written, present, logs)
 
     @classmethod
     def of_timeline(cls, client: TableMetaClient, timeline: TimelineView) -> CommittedFiles:
@@ -191,6 +197,10 @@ class CommittedFiles:
             if listed is None or (size and listed != size):
                 missing.append(MissingFile(path, size, listed))
         return missing
+
+
+def _group_of(stat: WriteStat) -> FileGroupId:
+    return FileGroupId(PartitionPath(stat.partition_path or ""), FileId(stat.file_id or ""))
 
 
 class CommittedListing(FileIndex):

@@ -5,7 +5,7 @@ The rows of the files that an instant wrote, and of those that they replace, say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -68,8 +68,15 @@ def _values(
     client: TableMetaClient, files: Sequence[DataFile], column: str
 ) -> set[tuple[str | None, str]]:
     read = partial(read_columns, client.for_tasks, names=[RECORD_KEY, column])
+    return values_of_keys(client, client.map_files(read, [file.path for file in files]), column)
+
+
+def values_of_keys(
+    client: TableMetaClient, parts: Iterable[pa.Table], column: str
+) -> set[tuple[str | None, str]]:
+    """The values of a column with the record keys that have them."""
     found: set[tuple[str | None, str]] = set()
-    for rows in client.map_files(read, [file.path for file in files]):
+    for rows in parts:
         texts = value_texts(rows.column(column), column, client.base_path)
         found.update(zip(texts, rows.column(RECORD_KEY).to_pylist(), strict=True))
     return found
@@ -132,10 +139,17 @@ def all_locations(
     For the first building of the index.
     """
     for file, keys in zip(files, keys_of_files(client, files), strict=True):
-        where = (file.partition_path, file.file_id)
-        millis = index_millis(times[file.name], client.config)
-        for key in keys.to_pylist():
-            yield MetadataRecord(key, RecordType.RECORD_INDEX, RecordLocation(*where, millis))
+        yield from locations(client, file.group, keys, times[file.name])
+
+
+def locations(
+    client: TableMetaClient, group: FileGroupId, keys: pa.Array, time: InstantTime
+) -> Iterator[MetadataRecord]:
+    """Yield the locations of keys in a file group."""
+    millis = index_millis(time, client.config)
+    where = RecordLocation(group.partition_path, group.file_id, millis)
+    for key in keys.to_pylist():
+        yield MetadataRecord(key, RecordType.RECORD_INDEX, where)
 
 
 def keys_of_files(client: TableMetaClient, files: Sequence[DataFile]) -> Iterable[pa.Array]:
@@ -154,8 +168,12 @@ def all_entries(
 
     For the first building of the index of a column.
     """
+    return entries(_values(client, files, column))
+
+
+def entries(values: Iterable[tuple[str | None, str]]) -> list[MetadataRecord]:
+    """The entries of values with the record keys that have them."""
     entry = SecondaryEntry(is_deleted=False)
     return [
-        MetadataRecord(secondary_key(*one), RecordType.SECONDARY_INDEX, entry)
-        for one in _values(client, files, column)
+        MetadataRecord(secondary_key(*one), RecordType.SECONDARY_INDEX, entry) for one in values
     ]

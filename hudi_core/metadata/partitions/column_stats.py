@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,14 +16,16 @@ from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.range_changes import RangeChanges
 from hudi_core.metadata.partitions.ranges import (
+    BlockRanges,
     RangePartition,
     footer_ranges,
     indexable_columns,
     indexed_columns,
+    log_ranges,
     ranges_of_partitions,
 )
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
-from hudi_core.metadata.statistics.bound_forms import has_values
+from hudi_core.metadata.statistics.bound_forms import covers, has_values, in_form
 from hudi_core.metadata.statistics.column_records import (
     partition_record,
     range_records,
@@ -91,6 +93,33 @@ class ColumnStatsPartition(RangePartition):
             if path not in forms and schema.field(path) is not None:
                 yield Difference(self.name, f"column {path}", None, "that it has ranges")
         yield from super().compare(comparison)
+        if blocks := table.shared(log_ranges):
+            yield from self._compare_logs(comparison, blocks)
+
+    def _compare_logs(
+        self, comparison: RecordComparison, blocks: Iterable[BlockRanges]
+    ) -> Iterator[Difference]:
+        """Look for ranges of logs that leave values out.
+
+        A log without a range is read whatever is looked for.
+        """
+        listed, forms = self.listed(comparison), comparison.table.shared(indexed_columns)
+        for block in blocks:
+            ranges = block.ranges.values()
+            for right in range_records(block.partition_path, block.file_name, ranges):
+                found = listed.get(right.key)
+                stated, true = None if found is None else found.payload, right.payload
+                if not isinstance(stated, ColumnRange) or not isinstance(true, ColumnRange):
+                    continue
+                form = forms[true.column_name or ""]
+                if stated.min_value is not None:
+                    stated = in_form(stated, form)
+                hides_nulls = bool(true.null_count) and stated.null_count == 0
+                if hides_nulls or not covers(stated, true):
+                    stated_now = None if found is None else self.describe(found)
+                    yield Difference(
+                        self.name, self.subject(right), self.describe(right), stated_now
+                    )
 
     def misleads(
         self,
@@ -161,9 +190,14 @@ class PartitionStats(RangePartition):
         by_partition: dict[PartitionPath, list[DataFile]] = {}
         for file in table.current:
             by_partition.setdefault(file.partition_path, []).append(file)
+        of_logs: dict[PartitionPath, list[Mapping[str, ColumnRange]]] = {}
+        for block in table.shared(log_ranges):
+            by_partition.setdefault(block.partition_path, [])
+            of_logs.setdefault(block.partition_path, []).append(block.ranges)
         for partition, files in by_partition.items():
             for column, form in table.shared(indexed_columns).items():
                 ranges = [found[file.path].get(column) for file in files]
+                ranges += [one.get(column) for one in of_logs.get(partition, ())]
                 record = partition_record(partition, column, ranges, form)
                 if present(record) is not None:
                     yield record

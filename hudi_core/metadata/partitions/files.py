@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,7 +24,8 @@ from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
 from hudi_core.model.difference import Difference
-from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath, join_path
+from hudi_core.model.files import FileStatus, PartitionPath, join_path
+from hudi_core.view.file_system import FileSystemView
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Files(MetadataPartition):
             ours = [one for one in listed[path] if one.path not in going]
             theirs = [one for one in stored[path] if one.path not in going]
             if Check.FILES not in comparison.checks:
-                ours, theirs = _latest(ours), _latest(theirs)
+                ours, theirs = (_latest(path, some, comparison) for some in (ours, theirs))
             yield from compare_files(path, ours, theirs, client.timeline())
 
 
@@ -115,11 +116,10 @@ def partitions_record(
     return MetadataRecord(ALL_PARTITIONS, RecordType.ALL_PARTITIONS, FileList(entries))
 
 
-def _latest(files: Collection[FileStatus]) -> list[FileStatus]:
-    """The newest base file of each file group."""
-    newest: dict[str, tuple[str, FileStatus]] = {}
-    for file in files:
-        name = BaseFileName.parse(file.name)
-        if name is not None and name.instant >= newest.get(name.file_id, ("", file))[0]:
-            newest[name.file_id] = (name.instant, file)
-    return [file for _, file in newest.values()]
+def _latest(
+    partition: PartitionPath, files: Sequence[FileStatus], comparison: RecordComparison
+) -> list[FileStatus]:
+    """The files of the newest slice of each file group."""
+    table = comparison.table
+    view = FileSystemView(table.lister, table.client.timeline(), {}, listed={partition: files})
+    return [file for one in view.latest_slices([partition]) for file in one.files]

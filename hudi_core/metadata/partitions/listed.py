@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Protocol
+
+import pyarrow as pa
 
 from hudi_core.actions.clean import files_being_cleaned
 from hudi_core.config.kinds import TableType
@@ -16,10 +19,22 @@ from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Removal, Work, data_files
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.files import BaseFile, FileStatus, LogFileName, PartitionPath
+from hudi_core.model.files import BaseFile, FileSlice, FileStatus, LogFileName, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.view.committed_files import CommittedFiles, CommittedListing, TableListing
 from hudi_core.view.file_system import FileSystemView
+
+
+class SliceReader(Protocol):
+    """Reads file slices with logs; a higher room merges them."""
+
+    def written(self, log: FileStatus) -> Iterable[pa.Table]:
+        """The rows of each block, in its own columns."""
+        ...
+
+    def merged(self, one: FileSlice, columns: Sequence[str]) -> pa.Table:
+        """Columns of the rows of a slice, with virtual keys."""
+        ...
 
 
 @dataclass(eq=False)
@@ -28,10 +43,12 @@ class ListedTable(Work):
 
     Its folders are listed once, when they are first asked for.
 
-    ``with_history``: archived writes, too, are asked which files they name.
+    ``with_history``: archived writes, too, are asked which files they name. ``reader`` is
+    ``None`` where logs are not looked into.
     """
 
     with_history: bool = False
+    reader: SliceReader | None = None
 
     @cached_property
     def listing(self) -> TableListing:
@@ -123,7 +140,17 @@ class ListedTable(Work):
     @cached_property
     def current(self) -> list[DataFile]:
         """The files that readers see."""
-        return data_files(self._view.latest_slices(self._partitions))
+        return data_files(self.slices)
+
+    @cached_property
+    def slices(self) -> tuple[FileSlice, ...]:
+        """The slices that readers see."""
+        return self._view.latest_slices(self._partitions)
+
+    @property
+    def logs(self) -> list[tuple[PartitionPath, FileStatus]]:
+        """The logs of these."""
+        return [(one.partition_path, log.status) for one in self.slices for log in one.log_files]
 
     @cached_property
     def times(self) -> dict[str, InstantTime]:
@@ -165,16 +192,28 @@ class RecordComparison:
         names = files_being_cleaned(table.client)
         return Removal(table.client, table.config, table.definitions, names, (), is_of_past=True)
 
+    @property
+    def has_logs(self) -> bool:
+        """Whether rows may be in log files."""
+        return self.table.client.config.table_type is TableType.MERGE_ON_READ
+
+    def merged(self, columns: Sequence[str]) -> Iterator[tuple[FileSlice, pa.Table]]:
+        """Some columns of the merged rows of every present slice."""
+        reader, slices = self.table.reader, self.table.slices
+        if reader is not None:
+            read = partial(reader.merged, columns=columns)
+            yield from zip(slices, self.table.client.run_map(read, slices), strict=True)
+
     def is_partitioned(self, index: str) -> bool:
         """Whether an index keeps the keys of each table partition apart."""
         return self.table.definitions.is_partitioned(index)
 
     def skips_logged_keys(self, partition: str) -> bool:
-        """Whether keys may be in log files, which only merging readers read.
+        """Whether keys may be in log files that are not read.
 
         An index of keys is not compared then.
         """
-        if self.table.client.config.table_type is TableType.MERGE_ON_READ:
+        if self.table.reader is None and self.has_logs:
             self.skipped[partition] = "keys in log files of the table are not read"
             return True
         return False

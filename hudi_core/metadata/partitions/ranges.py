@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from itertools import chain
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_core.base_file.footer import opened_file
@@ -20,12 +22,12 @@ from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.work import Work
-from hudi_core.metadata.statistics.bound_forms import covers, has_type, in_form
+from hudi_core.metadata.statistics.bound_forms import covers, has_type, has_values, in_form
 from hudi_core.metadata.statistics.bounds import bound_arrays
 from hudi_core.metadata.statistics.column_ranges import as_table
 from hudi_core.metadata.statistics.column_records import file_ranges, partition_record
 from hudi_core.metadata.statistics.indexed_columns import IndexableColumns, IndexedColumns
-from hudi_core.model.files import PartitionPath
+from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.promoted_bounds import promoted_bounds
 from hudi_core.model.stats import ColumnStats
 from hudi_core.schema.arrow_types import leaves, walk
@@ -39,15 +41,28 @@ def stored_statistics(
 ) -> dict[str, ColumnStats]:
     """Statistics of a data file by leaf path, without columns it lacks."""
     with opened_file(client, path) as file:
-        footer, own = file.metadata, leaves(file.metadata.schema.to_arrow_schema())
-        if len(own) != len(footer.schema):
-            return {}
-        found = footer_statistics(own, footer)
+        return _of_footer(file.metadata, wanted)
+
+
+def _of_footer(
+    footer: pq.FileMetaData, wanted: Mapping[str, pa.DataType]
+) -> dict[str, ColumnStats]:
+    own = leaves(footer.schema.to_arrow_schema())
+    if len(own) != len(footer.schema):
+        return {}
+    found = footer_statistics(own, footer)
     return {
         name: _as_of_now(found[name], field.type, wanted[name])
         for name, field in own
         if name in wanted
     }
+
+
+def _of_rows(rows: pa.Table, wanted: Mapping[str, pa.DataType]) -> dict[str, ColumnStats]:
+    """Statistics of rows, as those of a data file that holds them."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    return _of_footer(pq.read_metadata(pa.BufferReader(sink.getvalue())), wanted)
 
 
 def _as_of_now(found: ColumnStats, stored: pa.DataType, wanted: pa.DataType) -> ColumnStats:
@@ -193,6 +208,40 @@ def footer_ranges(table: ListedTable) -> dict[str, dict[str, ColumnRange]]:
     return {
         file.path: file_ranges(file.name, found, columns)
         for file, found in zip(table.all, client.map_files(read, paths), strict=True)
+    }
+
+
+class BlockRanges(NamedTuple):
+    """Ranges of the rows of one log block, by column."""
+
+    partition_path: PartitionPath
+    file_name: str
+    ranges: Mapping[str, ColumnRange]
+
+
+def log_ranges(table: ListedTable) -> list[BlockRanges]:
+    """Ranges of the values in present logs, block by block.
+
+    None where logs are not read; columns whose bounds are not known are left out.
+    """
+    reader, columns = table.reader, table.shared(indexed_columns)
+    if reader is None:
+        return []
+    kinds = {path: form.kind for path, form in columns.items()}
+
+    def ranges(log: tuple[PartitionPath, FileStatus]) -> list[BlockRanges]:
+        partition, file = log
+        blocks = (
+            file_ranges(file.name, _of_rows(rows, kinds), columns) for rows in reader.written(file)
+        )
+        return [BlockRanges(partition, file.name, _bounded(found)) for found in blocks]
+
+    return list(chain.from_iterable(table.client.run_map(ranges, table.logs)))
+
+
+def _bounded(found: Mapping[str, ColumnRange]) -> dict[str, ColumnRange]:
+    return {
+        path: one for path, one in found.items() if one.min_value is not None or not has_values(one)
     }
 
 

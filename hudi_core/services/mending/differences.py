@@ -5,7 +5,7 @@ Inserts may make such keys, a record index forbids them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -83,7 +83,7 @@ _EXAMPLES: Final = 10
 class RepeatedKey:
     """A record key with several rows.
 
-    ``paths`` has the base file of each row, relative to the base path.
+    ``paths`` has the first file of each row's slice, relative to the base path.
     """
 
     key: str
@@ -107,40 +107,51 @@ class RepeatedKeys:
     are_forbidden: bool
 
 
-def find_repeated_keys(client: TableMetaClient, slices: Mapping[str, FileSlice]) -> RepeatedKeys:
+MergedColumns = Callable[[FileSlice, Sequence[str]], pa.Table]
+"""Reads columns of the rows of a slice with logs."""
+
+
+def find_repeated_keys(
+    client: TableMetaClient, slices: Iterable[FileSlice], merged: MergedColumns
+) -> RepeatedKeys:
     """Find duplicate record keys; reads the keys of all rows.
 
     A key is looked for in one partition; where a record index is kept for the whole table, in all.
     Memory holds the keys that are compared together.
 
-    ``slices`` are the present file slices by the path of their base file.
+    ``slices`` are the present file slices.
     """
     is_indexed = RECORD_INDEX in StoredPartitions.of(client.config).complete
     everywhere = is_indexed and not read_definitions(client.storage, client.config).is_partitioned(
         RECORD_INDEX
     )
-    scopes: dict[str, list[str]] = {}
-    for path, slice_ in sorted(slices.items()):
-        scopes.setdefault("" if everywhere else slice_.partition_path, []).append(path)
+    scopes: dict[str, list[FileSlice]] = {}
+    for one in sorted(slices, key=lambda one: one.files[0].path):
+        scopes.setdefault("" if everywhere else one.partition_path, []).append(one)
     keys = rows = 0
     examples: list[RepeatedKey] = []
-    for paths in scopes.values():
-        found, counted, some = _repeated(client, paths, _EXAMPLES - len(examples))
+    for compared in scopes.values():
+        found, counted, some = _repeated(client, compared, merged, _EXAMPLES - len(examples))
         keys, rows = keys + found, rows + counted
         examples += some
     return RepeatedKeys(keys, rows, tuple(examples), is_indexed)
 
 
 def _repeated(
-    client: TableMetaClient, paths: Sequence[str], wanted: int
+    client: TableMetaClient, slices: Sequence[FileSlice], merged: MergedColumns, wanted: int
 ) -> tuple[int, int, list[RepeatedKey]]:
     """Count duplicate keys and their rows, and give some examples."""
+    paths = [one.files[0].path for one in slices]
 
-    def one(path: str) -> pa.ChunkedArray:
+    def keys(one: FileSlice) -> pa.ChunkedArray:
+        names = [RECORD_KEY]
+        rows = (
+            merged(one, names) if one.log_files else read_columns(client, one.files[0].path, names)
+        )
         # one array of other strings holds no more than 2 GiB
-        return read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY).cast(pa.large_string())
+        return rows.column(RECORD_KEY).cast(pa.large_string())
 
-    columns = list(client.run_map(one, list(paths)))
+    columns = list(client.run_map(keys, slices))
     chunks = [chunk for column in columns for chunk in column.chunks]
     total = pa.chunked_array(chunks, pa.large_string())
     encoded = total.combine_chunks().dictionary_encode()

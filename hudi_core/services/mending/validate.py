@@ -9,7 +9,7 @@ while the comparison runs is left out of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from hudi_core.base_file.footer import (
     opened_file,
 )
 from hudi_core.config.key_settings import why_unmade
+from hudi_core.config.kinds import TableType
 from hudi_core.errors import (
     CommitConflictError,
     CorruptMetadataError,
@@ -45,7 +46,7 @@ from hudi_core.metadata.table import (
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.difference import Difference
 from hudi_core.model.file_index import FileIndex, NamedFile, StatedColumn
-from hudi_core.model.files import FileGroupId, FileSlice, FileStatus
+from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
@@ -56,6 +57,7 @@ from hudi_core.services.mending.differences import (
     compare_keys,
     find_repeated_keys,
 )
+from hudi_core.services.mending.logs import LogComparison, LoggedSlices
 from hudi_core.services.mending.lost_completions import lost_completions, returned_groups
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.storage.hadoop_checksums import stale_checksums
@@ -120,6 +122,7 @@ class _Comparison:
         self._skipped: dict[str, str] = {}
         self._rows_of_commits: dict[str, int] = {}
         self._gone: set[FileGroupId] = set()  # file groups that an archived write replaced
+        self._slices: list[FileSlice] = []
         self._is_readable = True  # the format's metadata
         self._old_lists: set[str] = set()
         self._ahead: set[str] = set()  # formats that hold what another one lacks
@@ -146,7 +149,9 @@ class _Comparison:
 
     def run(self, footers: bool, keys: bool) -> TableValidation:
         stored = self._stored(self._fenced)
-        self._compare_commits(stored, self._fenced)
+        committed = CommittedFiles.of_timeline(self._client, self._fenced)
+        self._compare_commits(stored, committed)
+        logs = self._compare_logs(committed, footers)
         rows = self._read(stored) if footers else None
         repeated = self._look_for_repeated_keys(stored) if keys else None
         for name, named in (self._named or {}).items():
@@ -158,8 +163,8 @@ class _Comparison:
             self._client.base_path,
             self._table.host.name,
             tuple(self._found),
-            len(stored),
-            None if rows is None else sum(one.rows for one in rows.values()),
+            len(stored) + logs,
+            None if rows is None or logs else sum(one.rows for one in rows.values()),
             self._checked,
             self._skipped,
             orphans,
@@ -243,7 +248,7 @@ class _Comparison:
         self._found += [one.difference for one in returned]
         # what replaced them counts: the other parts are compared without them
         self._gone = {one.group.id for one in returned if not one.is_written}
-        slices = [one for one in view.latest_slices() if one.group not in self._gone]
+        self._slices = [one for one in view.latest_slices() if one.group not in self._gone]
         for one in view.duplicates:
             self._say(
                 Source.STORAGE,
@@ -254,14 +259,25 @@ class _Comparison:
         for file, instant in unnamed_files(view, fenced, client.read_commit):
             expected = f"named by {instant.action.value} {instant.requested_time}"
             self._say(Source.STORAGE, f"file {file.path}", expected, "stored, not named")
-        return {one.base_file.path: one for one in slices if one.base_file is not None}
+        return {one.base_file.path: one for one in self._slices if one.base_file is not None}
 
-    def _compare_commits(self, stored: Mapping[str, FileSlice], fenced: Timeline) -> None:
+    def _compare_logs(self, committed: CommittedFiles, footers: bool) -> int:
+        """Compare the logs of present slices; return how many there are."""
+        gone = frozenset(self._gone)
+        logs = LogComparison(self._client, self._fenced, committed, self._slices, gone)
+        self._found += logs.compare()
+        if footers:
+            self._found += logs.torn()
+        if logs.logs:
+            self._checked["log files"] = len(logs.logs)
+        return len(logs.logs)
+
+    def _compare_commits(self, stored: Mapping[str, FileSlice], committed: CommittedFiles) -> None:
         """Compare the files with the active timeline's commit metadata."""
         by_group = {
             (str(one.partition_path), str(one.file_id)): path for path, one in stored.items()
         }
-        latest = CommittedFiles.of_timeline(self._client, fenced).present
+        latest = committed.present
         self._checked["files of commits"] = len(latest)
         for group, stat in latest.items():
             if group in self._gone:
@@ -324,13 +340,14 @@ class _Comparison:
             return None
         try:
             self._compare_stored_keys(list(stored))
-            found = find_repeated_keys(self._client, stored)
+            merged = LoggedSlices(self._client, self._fenced).merged
+            found = find_repeated_keys(self._client, self._slices, merged)
         except (DataFileError, RecordKeyError, CorruptMetadataError) as error:
             if isinstance(error, RecordKeyError):
                 self._say(Source.STORAGE, "record keys", "a key for every row", error.what)
             self._skipped["repeated keys"] = error.what
             return None
-        self._checked["files of keys"] = len(stored)
+        self._checked["files of keys"] = len(self._slices)
         if found.keys and found.are_forbidden:
             some = ", ".join(map(str, found.examples))
             more = ", ..." if found.keys > len(found.examples) else ""
@@ -476,7 +493,7 @@ class _Comparison:
             self._found.append(due)
             return
         try:
-            report: ValidationReport = validate_metadata(client, checks)
+            report: ValidationReport = compare_metadata(client, checks)
         except CorruptMetadataError as error:
             self._say(Source.METADATA_TABLE, where, _REPAIR, error.what)
             return
@@ -505,6 +522,21 @@ class _Comparison:
         for path in stale_checksums(client.storage, *checksum_folders(self._table)):
             what = "that of the file, or none: Hadoop does not read a file that is not as it says"
             self._say(Source.CHECKSUM, path, what, "another one; `hudi table repair` removes it")
+
+
+def compare_metadata(
+    client: TableMetaClient,
+    checks: Collection[Check] = ALL_CHECKS,
+    partitions: Collection[PartitionPath] | None = None,
+) -> ValidationReport:
+    """Compare a table's metadata table with its files.
+
+    Ranges and indexes of keys are compared with the rows in its logs as well.
+    ``partitions`` limits the files only: indexes are compared as a whole.
+    """
+    has_logs = client.config.table_type is TableType.MERGE_ON_READ
+    reader = LoggedSlices(client, client.timeline()) if has_logs else None
+    return validate_metadata(client, checks, partitions, reader)
 
 
 def checksum_folders(table: OpenTable) -> tuple[str, ...]:
