@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hudi_conformance.hive_metastore import HiveMetastore
 
 import hudi_core as hudi
 from hudi_core.read.connector.handles import TableName
@@ -40,6 +42,8 @@ from tests.formats.trino_client import (
     rows_of_split,
     table_name,
 )
+from tests.hudi_tables import BUCKETS, COMMIT_TIME, LOGS_6, OWN, PARQUET_LOGS
+from tests.hudi_tables import TRIPS as TRIPS_LOGS
 from tests.tables import FORMATS
 
 UTC = dt.UTC
@@ -401,3 +405,50 @@ def test_a_write_that_comes_into_a_state_ends_a_scan_elsewhere(
     ):
         fresh.trinoGetSplits(*given, token)
     assert refused.value.retryable is False
+
+
+# --- tables of Apache Hudi with logs
+@pytest.mark.parametrize("name", [TRIPS_LOGS, LOGS_6, COMMIT_TIME, PARQUET_LOGS, BUCKETS])
+def test_slices_with_logs(name: str, tmp_path: Path) -> None:
+    """Each is one split, whose pages have merged rows, in the same order every time."""
+    path = OWN.unpack(name, tmp_path / "t")
+    table = hudi.Table.open(path)
+    key = table.config.record_key_fields[0]
+    wanted = [(row[key],) for row in table.to_arrow([key]).to_pylist()]
+    service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): str(path)})
+    with client_of(service) as client:
+        assert len(all_splits(client, TRIPS)) == len(table.file_slices())
+        for most in (1, 1 << 20):
+            assert same(read(client, [key], max_bytes=most, twice=True), wanted)
+        assert read(client, []) == [()] * len(wanted)
+        logs = {log.status.path for one in table.file_slices() for log in one.log_files}
+        paths = {row[0].removeprefix(f"{path}/") for row in read(client, ["path"])}
+        firsts = {one.files[0].path for one in table.file_slices()}
+        assert logs
+        assert paths <= firsts
+
+
+def test_a_value_that_only_a_log_has_is_found(tmp_path: Path) -> None:
+    path = OWN.unpack(TRIPS_LOGS, tmp_path / "t")
+    service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): str(path)})
+    with client_of(service) as client:
+        fare = domain("fare", between("double", 1.5, 1.5))
+        assert read(client, ["city", "fare"], fare) == [("rome", 1.5)]
+
+
+def test_names_of_a_table_with_logs(metastore: HiveMetastore, tmp_path: Path) -> None:
+    """Its entries in a metastore say whether logs count."""
+    path, lake = OWN.unpack(TRIPS_LOGS, tmp_path / "t"), f"t{uuid.uuid4().hex}"
+    uris, hive = "hoodie.datasource.hive_sync.metastore.uris", "hoodie.datasource.hive_sync."
+    options = {uris: metastore.uri, f"{hive}database": lake, f"{hive}table": "t"}
+    hudi.Table.open(path).sync(options=options)
+    service = TrinoService(hudi.Connector({"hive.metastore.uri": metastore.uri}), {})
+    with client_of(service) as client:
+        for suffix, kind in (("_ro", "read_optimized"), ("_rt", "snapshot"), ("", "snapshot")):
+            query = {"hoodie.datasource.query.type": kind}
+            seen = hudi.read(None, path, query).select(["uuid", "fare"]).to_pylist()
+            splits = all_splits(client, table_name(lake, f"t{suffix}"))
+            found = [
+                row for split in splits for row in rows_of_split(client, split, ["uuid", "fare"])
+            ]
+            assert same(found, [tuple(row.values()) for row in seen])

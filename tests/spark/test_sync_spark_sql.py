@@ -15,6 +15,7 @@ import pytest
 from hudi_conformance.hive_metastore import HiveMetastore
 
 import hudi_core as hudi
+from tests.hudi_tables import OWN, TRIPS
 from tests.spark import synced_tables
 
 pytestmark = pytest.mark.spark
@@ -102,6 +103,27 @@ def test_spark_finds_tables_by_their_names(
     assert found[3] == [[2]]
     described = [row[:2] for row in found[4]]
     assert ["id", "bigint"] in described
+
+
+def test_entries_of_a_table_with_logs(
+    metastore: HiveMetastore, answers: Answers, tmp_path: Path
+) -> None:
+    """As Apache Hudi wrote it; each entry gives the rows that its suffix says."""
+    lake, path = f"l{uuid.uuid4().hex}", OWN.unpack(TRIPS, tmp_path / "t")
+    uris = "hoodie.datasource.hive_sync.metastore.uris"
+    options = {uris: metastore.uri, "hoodie.datasource.hive_sync.database": lake}
+    hudi.Table.open(path).sync(options={**options, "hoodie.datasource.hive_sync.table": "t"})
+
+    def rows(kind: str) -> list[list[Any]]:
+        found = hudi.read(None, path, {"hoodie.datasource.query.type": kind})
+        return sorted([row["uuid"], row["fare"], row["city"]] for row in found.to_pylist())
+
+    query = "SELECT uuid, fare, city FROM {}.{} ORDER BY uuid"
+    found = answers(*(query.format(lake, name) for name in ("t_ro", "t_rt", "t")))
+    assert found == [rows("read_optimized"), rows("snapshot"), rows("snapshot")]
+    assert found[0] != found[1]
+    counted = f"SELECT count(*) FROM {lake}.t_rt WHERE city = 'rome' AND fare = 1.5"
+    assert answers(counted) == [[[1]]]
 
 
 def test_tables_that_statements_make(answers: Answers, tmp_path: Path) -> None:

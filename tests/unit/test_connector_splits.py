@@ -87,6 +87,9 @@ def test_a_file_with_logs_is_one_split() -> None:
     assert (split.length, split.weight, split.log_files) == (300 * MB, 1.0, (".f-0_1.log.1",))
     [light] = factory().splits(listed(0, FileStatus(".f-0_1.log.1", 64 * MB)), INFO)
     assert light.weight == 0.5, "the logs are read, too"
+    logs = (FileStatus(".f-0_1.log.1", 20 * MB), FileStatus(".f-0_2.log.1", 12 * MB))
+    [both] = factory().splits(listed(32 * MB, *logs), INFO)
+    assert (both.weight, both.log_sizes) == (0.5, (20 * MB, 12 * MB))
 
 
 @pytest.mark.parametrize(

@@ -235,28 +235,51 @@ def test_types_and_comments(lake: Lake, tmp_path: Path) -> None:
     assert ("at", "bigint") in types(lake.entry("typed").sd.cols)
 
 
-@pytest.mark.parametrize(
+SNAPSHOT_NAMED = "hoodie.meta.sync.sync_snapshot_with_table_name"
+WITH_LOGS = pytest.mark.parametrize(
     ("options", "entries"),
     [
         ({}, {"t_ro": BASE_FILES, "t_rt": REAL_TIME, "t": REAL_TIME}),
-        ({"skip_ro_suffix": True}, {"t": BASE_FILES, "t_rt": REAL_TIME}),
-        ({"table.strategy": "RO"}, {"t": BASE_FILES}),
-        ({"table.strategy": "rt"}, {"t": REAL_TIME}),
+        ({SNAPSHOT_NAMED: False}, {"t_ro": BASE_FILES, "t_rt": REAL_TIME}),
+        ({f"{HIVE}skip_ro_suffix": True}, {"t": BASE_FILES, "t_rt": REAL_TIME}),
+        ({f"{HIVE}table.strategy": "RO"}, {"t": BASE_FILES}),
+        ({f"{HIVE}table.strategy": "rt"}, {"t": REAL_TIME}),
     ],
 )
+"""The entries of a table with logs, by the options of the sync."""
+
+
+def rows_by_name(lake: Lake, name: str) -> list[dict[str, Any]]:
+    connector = lake.connector()
+    with connector.scan(TableName(lake.name, name)) as source:
+        found = pa.concat_tables(connector.read(split).read_all() for split in source)
+    return sorted(found.to_pylist(), key=str)
+
+
+@WITH_LOGS
 def test_a_table_with_logs_has_an_entry_for_each_query(
     lake: Lake, real_tables: Any, options: dict[str, Any], entries: Mapping[str, str]
 ) -> None:
     table = hudi.Table.open(real_tables(TRIPS))
-    done = lake.sync(table, table="t", **options)
+    options = {**lake.options, f"{HIVE}table": "t", **options}
+    done = table.sync(options=options)
     assert {one.name for one in done.entries} == set(entries)
+    with lake.service.client() as client:
+        assert set(client.get_all_tables(lake.name)) == set(entries)
     for name, input_format in entries.items():
         found = lake.entry(name)
         assert found.sd.inputFormat == input_format
+        partitions = lake.partitions(name)
+        assert sorted(partitions) == ["city=lima", "city=oslo", "city=rome"]
+        assert {one.sd.inputFormat for one in partitions.values()} == {input_format}
         as_base_files = found.sd.serdeInfo.parameters["hoodie.query.as.ro.table"]
         assert as_base_files == str(input_format == BASE_FILES).lower()
         kind = lake.connector().table(TableName(lake.name, name)).kind
         assert (kind is QueryKind.READ_OPTIMIZED) is (input_format == BASE_FILES)
+        query = {"hoodie.datasource.query.type": kind.value}
+        seen = hudi.read(None, table.path, query).to_pylist()
+        assert rows_by_name(lake, name) == sorted(seen, key=str)
+    assert table.sync(options=options).is_up_to_date
 
 
 # --- entries that are there
@@ -803,6 +826,25 @@ def test_hundreds_of_partitions(
     assert Counter(calls) == {("batch_update_partition", 100): 1, ("batch_update_partition", 31): 1}
     assert len(catalog.partitions("trips")) == 131
     assert names(catalog.entry("trips")["StorageDescriptor"]["Columns"])[-1] == ("tip", "int")
+
+
+@WITH_LOGS
+def test_a_table_with_logs_in_glue(
+    catalog: Catalog, real_tables: Any, options: dict[str, Any], entries: Mapping[str, str]
+) -> None:
+    table = hudi.Table.open(real_tables(TRIPS))
+    named = {"hoodie.datasource.meta.sync.glue.table_name": "t"}
+    options = {**catalog.options, **named, **options}
+    assert {one.name for one in table.sync("glue", options=options).entries} == set(entries)
+    stored = catalog.client.get_tables(DatabaseName=catalog.name)["TableList"]
+    assert {one["Name"] for one in stored} == set(entries)
+    for name, input_format in entries.items():
+        place = catalog.entry(name)["StorageDescriptor"]
+        assert place["InputFormat"] == input_format
+        as_base_files = place["SerdeInfo"]["Parameters"]["hoodie.query.as.ro.table"]
+        assert as_base_files == str(input_format == BASE_FILES).lower()
+        assert sorted(catalog.partitions(name)) == ["lima", "oslo", "rome"]
+    assert table.sync("glue", options=options).is_up_to_date
 
 
 def test_commits_are_followed_by_syncs_to_glue(catalog: Catalog, tmp_path: Path) -> None:
