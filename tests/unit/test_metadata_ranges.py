@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -175,6 +176,25 @@ def test_ranges_that_hudi_merges_from_row_groups_may_be_too_narrow(
 ) -> None:
     stated = as_stated(kind, low, high, values, nulls)
     assert doubtful(stated, kind, of_files=True).tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "expected"),
+    [
+        (pa.binary(), b"\xfa\xdd8", b"*\r\xe3", True),
+        (pa.string(), "a", "\uff5e", True),
+        (pa.string(), "a", "z", False),
+        (pa.float64(), -1.0, 3.0, False),
+        (pa.int64(), -1, 3, False),
+    ],
+)
+def test_ranges_of_logs_are_made_in_javas_order(
+    kind: pa.DataType, low: Any, high: Any, expected: bool
+) -> None:
+    """Of two rows already; a value between the bounds in our order may lie outside of these."""
+    stated, log, base = as_stated(kind, low, high, 2), np.array([True]), np.array([False])
+    assert doubtful(stated, kind, of_files=True, are_logs=log).tolist() == [expected]
+    assert doubtful(stated, kind, of_files=True, are_logs=base).tolist() == [False]
 
 
 def test_a_bound_of_nan_bounds_nothing() -> None:

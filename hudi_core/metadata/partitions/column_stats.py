@@ -25,8 +25,13 @@ from hudi_core.metadata.partitions.ranges import (
     ranges_of_partitions,
 )
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
-from hudi_core.metadata.statistics.bound_forms import covers, has_values, in_form
+from hudi_core.metadata.statistics.bound_forms import (
+    covers,
+    has_values,
+    in_form,
+)
 from hudi_core.metadata.statistics.column_records import (
+    is_in_java_order,
     partition_record,
     range_records,
     removed_ranges,
@@ -115,7 +120,8 @@ class ColumnStatsPartition(RangePartition):
                 if stated.min_value is not None:
                     stated = in_form(stated, form)
                 hides_nulls = bool(true.null_count) and stated.null_count == 0
-                if hides_nulls or not covers(stated, true):
+                holds = covers(stated, true) or is_in_java_order(stated, form.kind)
+                if hides_nulls or not holds:
                     stated_now = None if found is None else self.describe(found)
                     yield Difference(
                         self.name, self.subject(right), self.describe(right), stated_now

@@ -22,10 +22,19 @@ from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.work import Work
-from hudi_core.metadata.statistics.bound_forms import covers, has_type, has_values, in_form
+from hudi_core.metadata.statistics.bound_forms import (
+    covers,
+    has_type,
+    has_values,
+    in_form,
+)
 from hudi_core.metadata.statistics.bounds import bound_arrays
 from hudi_core.metadata.statistics.column_ranges import as_table
-from hudi_core.metadata.statistics.column_records import file_ranges, partition_record
+from hudi_core.metadata.statistics.column_records import (
+    file_ranges,
+    is_in_java_order,
+    partition_record,
+)
 from hudi_core.metadata.statistics.indexed_columns import IndexableColumns, IndexedColumns
 from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.promoted_bounds import promoted_bounds
@@ -151,7 +160,8 @@ class RangePartition(MetadataPartition):
             ours = in_form(ours, form)
         # a name may once have stood for another column, and a file's column may be that one
         if self.is_wide or column in comparison.table.client.config.former_names:
-            return not covers(ours, theirs)
+            is_ignored = form is not None and is_in_java_order(ours, form.kind)
+            return not (covers(ours, theirs) or is_ignored)
         counts = (ours.value_count, ours.null_count) == (theirs.value_count, theirs.null_count)
         return not (counts and covers(ours, theirs) and covers(theirs, ours))
 

@@ -30,7 +30,7 @@ from hudi_core.metadata.statistics.column_records import doubtful
 from hudi_core.metadata.statistics.range_cache import SHARED
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.ranges import ValueRanges
+from hudi_core.model.ranges import Mask, ValueRanges
 
 # --- ranges as columns ---------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ def file_ranges(
     table = _of_files(snapshot, COLUMN_STATS, files, column, kind)
     if table is None:
         return ValueRanges.unknown(kind, len(files))
-    return _ranges(table, kind, of_files=True)
+    return _ranges(table, kind, of_files=True, are_logs=files.are_logs)
 
 
 def value_ranges(
@@ -353,9 +353,12 @@ def _typed(table: pa.Table, kind: pa.DataType, path: str) -> dict[str, pa.Array]
     }
 
 
-def _ranges(table: pa.Table, kind: pa.DataType, *, of_files: bool) -> ValueRanges:
+def _ranges(
+    table: pa.Table, kind: pa.DataType, *, of_files: bool, are_logs: Mask | None = None
+) -> ValueRanges:
     known = pc.invert(pc.fill_null(table["is_deleted"], True))
-    known = pc.and_(known, pa.array(~doubtful(table, kind, of_files=of_files)))
+    unsure = doubtful(table, kind, of_files=of_files, are_logs=are_logs)
+    known = pc.and_(known, pa.array(~unsure))
     nulls = pc.if_else(known, table["null_count"], None)
     values = pc.if_else(known, table["value_count"], None)
     may_be_null = pc.fill_null(pc.not_equal(nulls, 0), True)

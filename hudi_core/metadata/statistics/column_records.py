@@ -124,7 +124,8 @@ def removed_partition_range(partition: PartitionPath, path: str) -> MetadataReco
 # Measured with Hudi-Spark 1.2.0: a row group with a NaN gets bounds of 0.0 and 0.0, and one whose
 # strings are so long that the footer has no bounds counts as nothing but nulls. What is made of
 # such ranges, those of files with several row groups and those of partitions, looks like any other.
-# They are merged in Java's order, too: strings by UTF-16 units, bytes as signed numbers.
+# They are merged in Java's order, too: strings by UTF-16 units, bytes as signed numbers. Those of
+# log files are made in it.
 
 
 _LONG: Final = 2048
@@ -138,20 +139,22 @@ _ELSEWHERE_IN_UTF16: Final = "[\ue000-\U0010ffff]"
 strings in both."""
 
 
-def doubtful(table: pa.Table, kind: pa.DataType, *, of_files: bool) -> Mask:
+def doubtful(
+    table: pa.Table, kind: pa.DataType, *, of_files: bool, are_logs: Mask | None = None
+) -> Mask:
     """Which ranges may be such.
 
     ``table`` has ``minimum`` and ``maximum`` in the column's type, ``null_count``, ``value_count``
-    and ``total_uncompressed_size``.
+    and ``total_uncompressed_size``; ``are_logs`` says which are of log files.
     """
+    merged = _merged(table, of_files)
     if pt.is_floating(kind):
-        return _floats(table, _merged(table, of_files))
+        return _floats(table, merged)
+    in_java_order = merged if are_logs is None else merged | are_logs
     if is_text(kind):
-        merged = _merged(table, of_files)
-        return _long(table, merged) | (merged & _in_java_order(table))
+        return _long(table, merged) | (in_java_order & _in_java_order(table))
     if is_bytes(kind):
-        merged = _merged(table, of_files)
-        return _long(table, merged) | merged
+        return _long(table, merged) | in_java_order
     return np.zeros(len(table), np.bool_)
 
 
@@ -168,6 +171,14 @@ def may_be_narrow(whole: ColumnRange, kind: pa.DataType) -> bool:
     if is_text(kind):
         return re.search(_ELSEWHERE_IN_UTF16, low + high) is not None
     return is_bytes(kind)
+
+
+def is_in_java_order(whole: ColumnRange, kind: pa.DataType) -> bool:
+    """Whether strings or bytes may have been compared in Java's order.
+
+    Of partitions and log files; readers leave nothing out by such a range.
+    """
+    return not pt.is_floating(kind) and may_be_narrow(whole, kind)
 
 
 def _merged(table: pa.Table, of_files: bool) -> Mask:
