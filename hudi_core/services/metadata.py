@@ -381,12 +381,12 @@ def repair_metadata_table(
     def opened() -> OpenTable:
         return _counted(open_table(path, options).on(engine), engine, progress)
 
-    if dry_run:
-        return _rebuilt(opened(), dry_run=True)
-    config = WriteConfig.from_options(options)
     before = open_table(path, options)
     require_recoverable(before.client)
     _require_metadata(before)
+    if dry_run:
+        return _rebuilt(opened(), dry_run=True)
+    config = WriteConfig.from_options(options)
     lock = table_lock(before, config)
     with lock.held_by_service():
         recover_properties(before.client.storage)

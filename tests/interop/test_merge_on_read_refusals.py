@@ -114,6 +114,11 @@ OTHER_COMMANDS: Final = frozenset(
 )
 
 
+PLANNED: Final = ("clean", "archive", "ttl", "purge", "cluster", "optimize", "rollback")
+PLANNED_OF_TABLE: Final = ("convert", "upgrade", "rewrite-keys", "repair")
+DRY_RUNS: Final = (*PLANNED, "restore", *(f"table {one}" for one in PLANNED_OF_TABLE))
+
+
 def key(table: hudi.Table) -> str:
     return table.config.record_key_fields[0]
 
@@ -160,8 +165,11 @@ def test_methods(verb: Verb, path: Path) -> None:
     assert everything(path) == before
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands(command: str, path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [*((one, "") for one in COMMANDS), *((one, " --dry-run") for one in DRY_RUNS)],
+)
+def test_commands(command: str, more: str, path: Path, tmp_path: Path) -> None:
     table = hudi.Table.open(path)
     (tmp_path / "files").mkdir()
     pq.write_table(written_rows(table), tmp_path / "files" / "rows.parquet")
@@ -171,7 +179,7 @@ def test_commands(command: str, path: Path, tmp_path: Path) -> None:
         "TIME": table.timeline.completed_writes()[-1].requested_time,
     }
     before = everything(path)
-    given = [words.get(one, one) for one in COMMANDS[command].split()]
+    given = [words.get(one, one) for one in f"{COMMANDS[command]}{more}".split()]
     result = run(*command.split(), *given)
     assert (result.exit_code, NAMED in result.stderr) == (1, True), result.output
     assert everything(path) == before

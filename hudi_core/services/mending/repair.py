@@ -130,6 +130,7 @@ def plan_repair(
     What other writers have done is counted whatever is to become of it.
     """
     table = open_table(path, options)
+    require_recoverable(table.client)
     foreign = foreign_changes(table)
     taken_in = None
     if taking_in and any(one.changes_rows for one in foreign):
