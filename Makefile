@@ -10,6 +10,9 @@ BIN := .venv/bin
 # what Spark must know of this machine was found out by the set-up
 RUN = . .venv/environment && $(BIN)/python
 
+# what the set-up installs is compiled where it is first imported, and once
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint format bench docs api lock clean
 
@@ -95,11 +98,19 @@ model: export HUDI_MODEL = 3
 model: setup  ## Take every path of the two-step commit with three writers; make test takes two
 	$(RUN) -m pytest -s tests/model $(ARGS)
 
+# all at once: types take longer than the rest
 lint: setup  ## Check style, types, who imports whom, and what rooms hold
+	@$(MAKE) --no-print-directory --jobs lint-types lint-style lint-imports lint-rooms
+
+.PHONY: lint-types lint-style lint-imports lint-rooms
+lint-types:
+	$(BIN)/mypy
+lint-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+lint-imports:
 	$(BIN)/lint-imports
+lint-rooms:
 	$(BIN)/python .ci/rooms.py
 
 format: setup  ## Put the code into its one layout

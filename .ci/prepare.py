@@ -7,6 +7,7 @@ missing.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import re
@@ -15,7 +16,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -156,20 +157,22 @@ def install_packages() -> None:
     """Install what the lock names, every file checked against its hash, then the project itself."""
     lock = LOCK.read_text()
     count = len(re.findall("^[a-z]", lock, re.MULTILINE))
-    say(f"installing {count} locked packages; the first time takes minutes")
-    build_tool = VENV / "build_tool.lock"
-    build_tool.write_text(locked("setuptools", lock))
-    # what comes as source is built by the locked setuptools, not by one fetched unchecked
-    options = ("--require-hashes", "--no-deps", "--use-pep517", "--no-build-isolation")
-    pip("install", *options, "-r", build_tool)
-    pip("install", *options, "-r", LOCK)
+    say(f"installing {count} locked packages; the first time takes a minute or two")
+    tools = VENV / "tools.lock"
+    tools.write_text(locked("setuptools", lock) + locked("uv", lock))
+    pip("install", "--require-hashes", "--no-deps", "-r", tools)
+    # what comes as source is built by the locked setuptools, not by one fetched unchecked; the
+    # wheels that this makes are not compressed, as they are unpacked at once (Spark's is large)
+    checked = ("--require-hashes", "--no-deps", "--no-build-isolation")
+    uncompressed = "--config-setting=--build-option=--compression=stored"
+    uv("install", *checked, uncompressed, "-r", LOCK)
     for reader in READERS:
         folder = VENV / "readers" / reader.stem
         shutil.rmtree(folder, ignore_errors=True)
-        pip("install", "--require-hashes", "--no-deps", "--target", folder, "-r", reader)
+        uv("install", "--require-hashes", "--no-deps", "--target", folder, "-r", reader)
     say("installing the project, editable")
-    for project in (ROOT, *(ROOT / name for name in PROJECTS)):
-        pip("install", "--no-deps", "--no-build-isolation", "-e", project)
+    projects = (option for name in (".", *PROJECTS) for option in ("-e", ROOT / name))
+    uv("install", "--no-deps", "--no-build-isolation", *projects)
     show_data_sources(next(VENV.glob("lib*/python*/site-packages")))
 
 
@@ -195,16 +198,56 @@ def locked(name: str, lock: str) -> str:
 
 def pip(*arguments: str | Path) -> None:
     """Run the virtual environment's pip."""
+    if not runs("pip", "-q", "--no-color", *arguments):
+        raise trouble("pip failed; its own message is above.", "Run the same command again.")
+
+
+def uv(*arguments: str | Path) -> None:
+    """Do the same by uv, which fetches and unpacks several packages at once; else by pip."""
+    given = ("--quiet", "--color=never", "--python", python_in_venv())
+    if runs("uv", "pip", *arguments, *given, more=uv_settings()):
+        return
+    say("uv failed; its own message is above. Trying the same by pip")
+    command, *rest = arguments
+    pip(command, "--use-pep517", *rest)
+
+
+def runs(module: str, *arguments: str | Path, more: Mapping[str, str] | None = None) -> bool:
+    """Run a module of the virtual environment, and say whether it succeeded."""
     settings = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
     done = subprocess.run(
-        [python_in_venv(), "-m", "pip", "-q", "--no-color", *arguments],
-        env=os.environ | settings,
+        [python_in_venv(), "-m", module, *arguments],
+        env={**(more or {}), **os.environ, **settings},
         check=False,
     )
-    if done.returncode != 0:
-        raise trouble(
-            "pip failed; its own message stands above.", "Run the same command again: it goes on."
-        )
+    return done.returncode == 0
+
+
+def uv_settings() -> dict[str, str]:
+    """Where pip looks for packages, as variables of uv, which does not read pip's settings."""
+    listed = subprocess.run(
+        [python_in_venv(), "-m", "pip", "config", "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    found: dict[str, list[str]] = {}
+    # the environment goes before the command's section of files, and this before the global one
+    for section in ("global", "install", ":env:"):
+        for name, value in re.findall(rf"^{section}\.([\w-]+)=('.*')$", listed, re.MULTILINE):
+            found[name] = str(ast.literal_eval(value)).split()
+    # pip passes over folders that are missing
+    places = [at for at in found.get("find-links", ()) if ":" in at or Path(at).exists()]
+    settings = {
+        "UV_DEFAULT_INDEX": " ".join(found.get("index-url", ())),
+        "UV_INDEX": " ".join(found.get("extra-index-url", ())),
+        "UV_FIND_LINKS": ",".join(places),
+        "SSL_CERT_FILE": " ".join(found.get("cert", ())),
+        "ALL_PROXY": " ".join(found.get("proxy", ())),
+        # as pip has it: every file has a hash, whichever index it comes from
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+    }
+    return {name: value for name, value in settings.items() if value}
 
 
 # --- Java -----------------------------------------------------------------------------------------
