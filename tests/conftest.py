@@ -74,10 +74,16 @@ pytest_plugins = [
 ]
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
     """Let the garbage collector pass over half a million objects that the tests are."""
-    gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(10_000, 10, 10)
+        gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
+from heapq import heapreplace
 from itertools import combinations, product
 from typing import Final
 
@@ -146,15 +147,17 @@ def sample(cells: Sequence[Cell]) -> list[Cell]:
     missing = (1 << len(bits)) - 1
     chosen: list[int] = []
     spent = Counter[str]()
+
+    def rank(number: int) -> tuple[int, int, int]:
+        return -(pairs[number] & missing).bit_count(), spent[places[number]], number
+
+    # ranks only fall while cells are chosen: what is first by its rank of before and of now is best
+    ranks = sorted(map(rank, range(len(cells))))
     while missing:
-        best = max(
-            range(len(cells)),
-            key=lambda number: (
-                (pairs[number] & missing).bit_count(),
-                -spent[places[number]],
-                -number,
-            ),
-        )
+        best = ranks[0][2]
+        if (now := rank(best)) != ranks[0]:
+            heapreplace(ranks, now)
+            continue
         missing &= ~pairs[best]
         chosen.append(best)
         spent[places[best]] += COSTS[places[best]]
