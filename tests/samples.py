@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -73,8 +73,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out the cells whose turn it is not."""
     if not TAKES_A_THIRD:
         return
+    merged = {item.nodeid for item in items if item.get_closest_marker("one_matrix")}
     others = cells_of_other_turns(
-        (item.nodeid for item in items if item.get_closest_marker("pure") is None), turn()
+        (item.nodeid for item in items if item.get_closest_marker("pure") is None), turn(), merged
     )
     left_out: list[pytest.Item] = []
     kept: list[pytest.Item] = []
@@ -100,11 +101,14 @@ def taken(request: pytest.FixtureRequest, test: str, name: str) -> list[Any]:
     ]
 
 
-def cells_of_other_turns(names: Iterable[str], now: int) -> set[str]:
-    """Of each test with several cells, those that do not run: two thirds, but never all."""
+def cells_of_other_turns(names: Iterable[str], now: int, merged: Container[str] = ()) -> set[str]:
+    """Of each test with several cells, those that do not run: two thirds, but never all.
+
+    ``merged``: names of which those of one module are the cells of one matrix.
+    """
     matrices: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
-        matrices[name.partition("[")[0]].append(name)
+        matrices[name.partition("::" if name in merged else "[")[0]].append(name)
     others: set[str] = set()
     for test, cells in matrices.items():
         ways = min(3, len(cells))

@@ -26,7 +26,7 @@ from tests.documented_format import install as install_documented
 from tests.forked_commands import ForkedCommands
 from tests.formats.once import KNOWN_SOURCES
 from tests.formats.test_conformance_kit import OPT_IN
-from tests.samples import IS_WHOLE
+from tests.samples import IS_WHOLE, turn
 
 ROOT = Path(__file__).resolve().parents[2]
 MAIN = "from hudi_core.cli import main; main()"
@@ -286,6 +286,6 @@ def test_it_passes_every_check_of_what_it_declares(run: Run, tmp_path: Path) -> 
     code, document, printed = run(tmp_path, "run", "journal", more=more)
     assert code == 0, printed
     found = outcomes(document)
-    assert found.keys() == CHECKS.keys()
-    assert Counter(found.values())["pass"] >= 40
+    assert list(found) == (sorted(CHECKS) if IS_WHOLE else sorted(CHECKS)[turn() % 3 :: 3])
+    assert Counter(found.values())["pass"] >= (40 if IS_WHOLE else 10)
     assert set(found.values()) == {"pass", "refused"}

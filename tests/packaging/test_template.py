@@ -23,7 +23,7 @@ from tests.packaging.built_wheels import (
     run,
 )
 from tests.packaging.local_index import LocalIndex
-from tests.samples import IS_WHOLE
+from tests.samples import IS_WHOLE, turn
 
 GUIDE = REPOSITORY / "plugins" / "README.md"
 NAME = "acme_ledger2"
@@ -84,13 +84,15 @@ def test_it_passes_its_conformance_by_one_command(
         plugin = tmp_path / "plugin"
         plugin.mkdir()
         shutil.copy(REPOSITORY / "tests" / "formats" / "few_cases.py", plugin)
-        more |= {"PYTHONPATH": str(plugin), "PYTEST_PLUGINS": "few_cases"}
+        now = str(turn() + 1)  # another third than that of the format of the guide
+        more |= {"PYTHONPATH": str(plugin), "PYTEST_PLUGINS": "few_cases", "HUDI_TURN": now}
     run(command, *words, "--report", report, cwd=tmp_path, more=more)
     checks = json.loads(report.read_text())["checks"]
-    assert {one["id"] for one in checks} == CHECKS.keys()
+    expected = sorted(CHECKS) if IS_WHOLE else sorted(CHECKS)[(turn() + 1) % 3 :: 3]
+    assert [one["id"] for one in checks] == expected
     outcomes = Counter(one["outcome"] for one in checks)
     assert set(outcomes) == {"pass", "refused"}
-    assert outcomes["pass"] >= 35
+    assert outcomes["pass"] >= (35 if IS_WHOLE else 10)
 
 
 def test_the_example_of_its_readme_runs(

@@ -11,7 +11,7 @@ import runpy
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -110,22 +110,18 @@ def module(name: str) -> Any:
 PAGE = "before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n"
 
 
-PAGE = "before\n<!-- results:begin -->\nold\n<!-- results:end -->\nafter\n"
+# --- a benchmark each: its cases run, and who answers the same question finds the same
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
-    page = tmp_path_factory.mktemp("page") / "README.md"
+def upserts(tmp_path: Path) -> None:
+    """Every variant holds the rows it should, and the page around the results stays."""
+    page, scratch = tmp_path / "README.md", tmp_path / "scratch"
     page.write_text(PAGE)
+    scratch.mkdir()
     sizes = ("--rows", "2000", "--slow-cap", "100", "--only", "pyiceberg", *QUICK)
-    scratch = tmp_path_factory.mktemp("scratch")
     done = run("run.py", *sizes, "--markdown", page, "--scratch", scratch)
     assert list(scratch.iterdir()) == []
-    return json.loads(done.stdout), page.read_text()
-
-
-def test_every_variant_holds_the_rows_it_should(measured: tuple[Any, str]) -> None:
-    results = {(one["case"], one["variant"]): one for one in measured[0]["results"]}
+    results = {(one["case"], one["variant"]): one for one in json.loads(done.stdout)["results"]}
     every = ("hudi-core-local", "deltalake", "pyiceberg", "limit")
     assert results.keys() == {
         *(("bulk_insert", name) for name in every[:3]),
@@ -144,15 +140,122 @@ def test_every_variant_holds_the_rows_it_should(measured: tuple[Any, str]) -> No
     assert slow["seconds"] == []
     assert "--slow-cap 100" in slow["skipped"]
     assert results["upsert_1", "deltalake"]["ratios"]["deltalake"] == 1
-
-
-def test_the_page_around_the_results_stays(measured: tuple[Any, str]) -> None:
-    text = measured[1]
+    text = page.read_text()
     assert text.startswith("before\n<!-- results:begin -->\n")
     assert text.endswith("\n<!-- results:end -->\nafter\n")
     assert "old" not in text.splitlines()
     assert "### upsert_10" in text
     assert "| deltalake | a folder per city |" in text
+
+
+def more_upserts(tmp_path: Path) -> None:
+    expected = sampled(
+        [
+            ("upsert_50", 4100, 2100),
+            ("upsert_skew", 4002, 42),
+            ("big_files_10", 4020, 420),
+            ("upsert_one_row", 100_000, 1),
+        ],
+        4,
+        2,
+    )
+    cases = ",".join([*(case for case, _, _ in expected), "memory"])
+    only = ("--only", "memory" if IS_WHOLE else "memory/8", *QUICK)
+    done = run("run.py", "--cases", cases, "--rows", "4000", "--scratch", tmp_path, *only)
+    document = json.loads(done.stdout)
+    results = {(one["case"], one["variant"]): one for one in document["results"]}
+    for case, rows, changed in expected:
+        for variant in ("hudi-core-local", "deltalake"):
+            found = results[case, variant]["contents"]
+            assert (found["rows"], found["changed"], found["late"]) == (rows, changed, 0)
+    assert [one["groups"] for one in document["memory"]] == ([1, 8] if IS_WHOLE else [8])
+    assert {one["verdict"] for one in document["targets"]} >= {"not measured"}
+
+
+def connector(tmp_path: Path) -> None:
+    few = some_cases("unchanged-native", "thrift-pages")
+    answers, found, page = answers_of(tmp_path, "connector.py", "--scale", "0.01", *few)
+    assert len(answers) == (21 if IS_WHOLE else 6)
+    for format_ in FORMATS if IS_WHOLE else ("native",):
+        plans = [one for (case, _), one in answers.items() if case == f"unchanged-{format_}"]
+        again, opened, filtered_again, filtered = plans
+        assert again == opened > filtered_again == filtered > 0
+    if IS_WHOLE:
+        assert answers["all-splits", "background"] == answers["all-splits", "synchronous"] == 2000
+        assert 0 < answers["first-splits", "background"] <= 2000
+        narrow = {rows for (case, _), rows in answers.items() if case == "two-of-22-columns"}
+        assert narrow == {20_000}
+    assert answers["thrift-pages", "pages"] == answers["thrift-pages", "generic"] > 0
+    assert all(one["work"] > 0 for one in found["targets"])
+    assert "### thrift-pages" in page
+
+
+def formats(tmp_path: Path) -> None:
+    few = some_cases("step", "listing")
+    answers, _, page = answers_of(tmp_path, "formats.py", "--scale", "0.005", *few)
+    assert answers["step", "native: plan"] == 20
+    for name in ("iceberg", "delta"):
+        assert answers["step", f"{name}: step"] == 20
+        assert answers["listing", f"{name}: ours"] >= answers["listing", f"{name}: library"] >= 100
+        if IS_WHOLE:
+            assert answers["history", f"{name}: after 5 commits"] == 20
+            assert answers["both", f"{name}: without"] == 20
+    if IS_WHOLE:
+        assert answers["planning", "sql: plan"] == answers["planning", "delta: plan"] >= 1000
+    assert "### listing" in page
+
+
+def metadata(tmp_path: Path) -> None:
+    cases = ("listing", "planning", "lookups", "cached-lookups", "bloom")[: None if IS_WHOLE else 3]
+    sizes = ("--scale", "0.002", "--cases", *cases)
+    given = PAGE.replace("results", "metadata")
+    answers, _, page = answers_of(tmp_path, "metadata.py", *sizes, page=given)
+    assert answers["listing", "open, list one partition"] == 100
+    assert answers["listing", "storage, by pyarrow"] == 202
+    assert {answer for (case, _), answer in answers.items() if case == "planning"} == {20}
+    assert {answer for (case, _), answer in answers.items() if "lookups" in case} == {9, 900}
+    if IS_WHOLE:
+        assert answers["cached lookups", "record index, sorted cache"] == 900
+        assert {answer for (case, _), answer in answers.items() if case == "bloom"} == {10}
+    assert "### planning" in page
+    assert page.startswith("before\n")
+    assert page.endswith("after\n")
+
+
+def reads(tmp_path: Path) -> None:
+    few = some_cases("whole", "one-partition", "changes-of-an-upsert")
+    answers, found, page = answers_of(tmp_path, "reads.py", "--scale", "0.001", *few)
+    assert len(answers) == (17 if IS_WHOLE else 9)
+    for case in ("changes-of-an-upsert", *(("changes-of-a-delete",) if IS_WHOLE else ())):
+        feed, net = (answers[case, name] for name in ("change feed", "incremental with deletes"))
+        assert feed == net == answers["whole", "hudi-core"] / 100
+    assert len({answer for (case, _), answer in answers.items() if case == "one-partition"}) == 1
+    if IS_WHOLE:
+        assert {answer for (case, _), answer in answers.items() if case == "by-spark"} == {2000}
+    assert all(one["work"] > 0 for one in found["targets"])
+    assert "### one-partition" in page
+
+
+def small_commits(tmp_path: Path) -> None:
+    case = "small_commits_s3" if IS_WHOLE else "small_commits"
+    chosen = ("--cases", case, "--scale", "0.005")
+    answers, _, page = answers_of(tmp_path, "small_commits.py", *chosen)
+    ours = ("native", "native, no metadata table", "iceberg", "delta")
+    names = (*ours, "native, with table services", "deltalake", "pyiceberg")
+    assert answers == {(case, name): 20_000 for name in names}
+    assert f"### {case}" in page
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [upserts, more_upserts, connector, formats, metadata, reads, small_commits],
+    ids=lambda one: one.__name__,
+)
+def test_every_case_runs(runs: Callable[[Path], None], tmp_path: Path) -> None:
+    runs(tmp_path)
+
+
+# --- what all of them share
 
 
 @pytest.mark.impure
@@ -180,63 +283,6 @@ def test_causes_are_read_outside_of_the_results_only(tmp_path: Path) -> None:
     assert page.read_text() == cause + PAGE.replace("old", "new")
 
 
-def test_every_case_holds_the_rows_it_should(tmp_path: Path) -> None:
-    expected = sampled(
-        [
-            ("upsert_50", 4100, 2100),
-            ("upsert_skew", 4002, 42),
-            ("big_files_10", 4020, 420),
-            ("upsert_one_row", 100_000, 1),
-        ],
-        4,
-        2,
-    )
-    cases = ",".join([*(case for case, _, _ in expected), "memory"])
-    only = ("--only", "memory" if IS_WHOLE else "memory/8", *QUICK)
-    done = run("run.py", "--cases", cases, "--rows", "4000", "--scratch", tmp_path, *only)
-    document = json.loads(done.stdout)
-    results = {(one["case"], one["variant"]): one for one in document["results"]}
-    for case, rows, changed in expected:
-        for variant in ("hudi-core-local", "deltalake"):
-            found = results[case, variant]["contents"]
-            assert (found["rows"], found["changed"], found["late"]) == (rows, changed, 0)
-    assert [one["groups"] for one in document["memory"]] == ([1, 8] if IS_WHOLE else [8])
-    assert {one["verdict"] for one in document["targets"]} >= {"not measured"}
-
-
-def test_every_case_of_the_connector_runs(tmp_path: Path) -> None:
-    few = some_cases("unchanged-native", "thrift-pages")
-    answers, found, page = answers_of(tmp_path, "connector.py", "--scale", "0.01", *few)
-    assert len(answers) == (21 if IS_WHOLE else 6)
-    for format_ in FORMATS if IS_WHOLE else ("native",):
-        plans = [one for (case, _), one in answers.items() if case == f"unchanged-{format_}"]
-        again, opened, filtered_again, filtered = plans
-        assert again == opened > filtered_again == filtered > 0
-    if IS_WHOLE:
-        assert answers["all-splits", "background"] == answers["all-splits", "synchronous"] == 2000
-        assert 0 < answers["first-splits", "background"] <= 2000
-        narrow = {rows for (case, _), rows in answers.items() if case == "two-of-22-columns"}
-        assert narrow == {20_000}
-    assert answers["thrift-pages", "pages"] == answers["thrift-pages", "generic"] > 0
-    assert all(one["work"] > 0 for one in found["targets"])
-    assert "### thrift-pages" in page
-
-
-def test_every_case_of_the_formats_runs(tmp_path: Path) -> None:
-    few = some_cases("step", "listing")
-    answers, _, page = answers_of(tmp_path, "formats.py", "--scale", "0.005", *few)
-    assert answers["step", "native: plan"] == 20
-    for name in ("iceberg", "delta"):
-        assert answers["step", f"{name}: step"] == 20
-        assert answers["listing", f"{name}: ours"] >= answers["listing", f"{name}: library"] >= 100
-        if IS_WHOLE:
-            assert answers["history", f"{name}: after 5 commits"] == 20
-            assert answers["both", f"{name}: without"] == 20
-    if IS_WHOLE:
-        assert answers["planning", "sql: plan"] == answers["planning", "delta: plan"] >= 1000
-    assert "### listing" in page
-
-
 def test_a_step_may_take_a_tenth_or_a_tenth_of_a_second() -> None:
     formats, timing = module("formats"), module("metadata_timing")
     timings = [
@@ -255,23 +301,6 @@ def test_a_step_may_take_a_tenth_or_a_tenth_of_a_second() -> None:
     assert verdicts["step: iceberg: step / iceberg: upsert"] == ("0.200", "met")
     assert verdicts["step: delta: step / delta: upsert"] == ("0.100", "missed")
     assert verdicts["step: native: plan / native: upsert"] == ("0.500", "met")
-
-
-def test_all_who_answer_a_question_find_the_same(tmp_path: Path) -> None:
-    cases = ("listing", "planning", "lookups", "cached-lookups", "bloom")[: None if IS_WHOLE else 3]
-    sizes = ("--scale", "0.002", "--cases", *cases)
-    given = PAGE.replace("results", "metadata")
-    answers, _, page = answers_of(tmp_path, "metadata.py", *sizes, page=given)
-    assert answers["listing", "open, list one partition"] == 100
-    assert answers["listing", "storage, by pyarrow"] == 202
-    assert {answer for (case, _), answer in answers.items() if case == "planning"} == {20}
-    assert {answer for (case, _), answer in answers.items() if "lookups" in case} == {9, 900}
-    if IS_WHOLE:
-        assert answers["cached lookups", "record index, sorted cache"] == 900
-        assert {answer for (case, _), answer in answers.items() if case == "bloom"} == {10}
-    assert "### planning" in page
-    assert page.startswith("before\n")
-    assert page.endswith("after\n")
 
 
 def test_a_wrong_answer_ends_a_run() -> None:
@@ -293,27 +322,3 @@ def test_ratios_are_of_medians_and_of_work() -> None:
     assert told["memory: many / few"] == (1.5, None)
     verdicts = {row[0]: row[4] for row in found.sections({})[0][1][1:]}
     assert verdicts["memory: many / few"] == "missed"
-
-
-def test_every_case_of_reads_runs(tmp_path: Path) -> None:
-    few = some_cases("whole", "one-partition", "changes-of-an-upsert")
-    answers, found, page = answers_of(tmp_path, "reads.py", "--scale", "0.001", *few)
-    assert len(answers) == (17 if IS_WHOLE else 9)
-    for case in ("changes-of-an-upsert", *(("changes-of-a-delete",) if IS_WHOLE else ())):
-        feed, net = (answers[case, name] for name in ("change feed", "incremental with deletes"))
-        assert feed == net == answers["whole", "hudi-core"] / 100
-    assert len({answer for (case, _), answer in answers.items() if case == "one-partition"}) == 1
-    if IS_WHOLE:
-        assert {answer for (case, _), answer in answers.items() if case == "by-spark"} == {2000}
-    assert all(one["work"] > 0 for one in found["targets"])
-    assert "### one-partition" in page
-
-
-def test_every_variant_upserts(tmp_path: Path) -> None:
-    case = "small_commits_s3" if IS_WHOLE else "small_commits"
-    chosen = ("--cases", case, "--scale", "0.005")
-    answers, _, page = answers_of(tmp_path, "small_commits.py", *chosen)
-    ours = ("native", "native, no metadata table", "iceberg", "delta")
-    names = (*ours, "native, with table services", "deltalake", "pyiceberg")
-    assert answers == {(case, name): 20_000 for name in names}
-    assert f"### {case}" in page

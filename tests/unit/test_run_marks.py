@@ -73,6 +73,11 @@ def test_each_cell_has_its_turn(count: int) -> None:
         assert all(1 <= len(some) <= -(-count // min(3, count)) for some in taken)
 
 
+def test_checks_of_a_module_may_be_one_matrix() -> None:
+    names = [f"tests/test_x.py::TestIt::test_{check}" for check in "abcdef"]
+    assert len(cells_of_other_turns([*names, "tests/test_x.py::test_it"], 0, names)) == 4
+
+
 def test_tests_do_not_take_the_same_turn() -> None:
     names = [f"tests/test_{test}.py::test_it[{cell}]" for test in range(40) for cell in "abc"]
     taken = set(names) - cells_of_other_turns(names, 0)
