@@ -74,9 +74,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not TAKES_A_THIRD:
         return
     merged = {item.nodeid for item in items if item.get_closest_marker("one_matrix")}
-    others = cells_of_other_turns(
-        (item.nodeid for item in items if item.get_closest_marker("pure") is None), turn(), merged
-    )
+    cells = (item.nodeid for item in items if takes_turns(item))
+    others = cells_of_other_turns(cells, turn(), merged)
     left_out: list[pytest.Item] = []
     kept: list[pytest.Item] = []
     for item in items:
@@ -85,6 +84,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+def takes_turns(item: pytest.Item) -> bool:
+    """Whether the cells of a test are left out in turns: those that are pure take no time."""
+    pure, marked = (item.get_closest_marker(name) for name in ("pure", "takes_turns"))
+    return pure is None or marked is not None
 
 
 def taken(request: pytest.FixtureRequest, test: str, name: str) -> list[Any]:

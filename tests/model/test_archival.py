@@ -30,6 +30,8 @@ from tests.model.archival import (
 from tests.model.archival_moves import moves
 from tests.model.walk import Verdict, walk
 
+pytestmark = pytest.mark.takes_turns
+
 IS_WHOLE = os.environ.get("HUDI_MODEL", "2") == "3"
 ACTIONS = (
     "read,begin",

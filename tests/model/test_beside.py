@@ -23,6 +23,8 @@ from tests.model.beside import (
 from tests.model.beside_moves import moves
 from tests.model.walk import Verdict, walk
 
+pytestmark = pytest.mark.takes_turns
+
 WHO = {
     "clustering": "writer writer clustering",
     "clustering run by another": "writer clustering runner",

@@ -28,6 +28,8 @@ from tests.model.two_formats_moves import SeveralMachine
 from tests.model.two_steps import DUPLICATE, LOST_UPDATE, OUT_OF_ORDER
 from tests.model.walk import Verdict, nothing_to_collect
 
+pytestmark = pytest.mark.takes_turns
+
 
 @nothing_to_collect()
 def explore(protocol: Several, until: frozenset[str] | None = None) -> Verdict:

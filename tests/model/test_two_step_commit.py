@@ -26,6 +26,8 @@ from tests.model.two_steps import (
     Step,
 )
 
+pytestmark = pytest.mark.takes_turns
+
 WRITERS = int(os.environ.get("HUDI_MODEL", "2"))
 # of three, one that dies is one that takes no more steps: leases run out, and nobody waits for it
 CRASHES = 2 if WRITERS == 2 else 0
