@@ -66,6 +66,9 @@ def named(text: str) -> bool:
 
 
 def imported(path: Path) -> list[str]:
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    source = path.read_text(encoding="utf-8")
+    if not any(name in source for name in LIBRARIES):
+        return []
+    nodes = list(ast.walk(ast.parse(source)))
     plain = [one.name for node in nodes if isinstance(node, ast.Import) for one in node.names]
     return plain + [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
