@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
@@ -69,34 +69,32 @@ def has_positions(blocks: Sequence[SliceBlock], base: InstantTime) -> bool:
     )
 
 
-def read_logs(
-    files: DataFiles,
-    blocks: Sequence[SliceBlock],
-    schema: pa.Schema,
-    rules: MergeRules,
-    *,
-    by_positions: bool,
-) -> LogRows:
-    """Read the rows of the blocks of a slice.
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """Rows and deletes of one block.
 
-    ``schema`` has the wanted columns of the table, those that decide between versions included, and
-    the record key unless ``by_positions``.
+    As in :class:`LogRows`; ``lacking`` are columns that a block of partial updates does not have.
     """
-    parts = [_read_block(files, block, schema, rules) for block in blocks]
+
+    rows: pa.Table
+    deletes: Mask
+    always: Mask
+    lacking: frozenset[str]
+    positions: Positions | None
+
+
+def joined(parts: Sequence[BlockRows]) -> LogRows:
+    """The rows of several blocks, in their order."""
     tables = [part.rows for part in parts]
-    lacking = [_lacking(block, part) for block, part in zip(blocks, parts, strict=True)]
-    if any(lacking):
-        names = sorted(set(chain.from_iterable(lacking)))
-        tables = [_flagged(*pair, names) for pair in zip(tables, lacking, strict=True)]
-    positions = None
-    if by_positions:
-        pairs = zip(blocks, tables, strict=True)
-        positions = np.concatenate([_positions(block, rows.num_rows) for block, rows in pairs])
+    names = sorted({name for part in parts for name in part.lacking})
+    if names:
+        tables = [_flagged(part.rows, part.lacking, names) for part in parts]
+    positions = [part.positions for part in parts if part.positions is not None]
     return LogRows(
         pa.concat_tables(tables),
         np.concatenate([part.deletes for part in parts]),
         np.concatenate([part.always for part in parts]),
-        positions,
+        np.concatenate(positions) if positions else None,
     )
 
 
@@ -109,22 +107,35 @@ def written_rows(
     """
     for block in blocks:
         if block.place.type != BlockType.DELETE:
-            part = _read_block(files, block, schema, rules)
-            names = [name for name in schema.names if name in part.stored]
-            yield part.rows.filter(pa.array(~part.deletes)).select(names)
+            rows, deletes, _, stored = _decoded(files, block, schema, rules)
+            names = [name for name in schema.names if name in stored]
+            yield rows.filter(pa.array(~deletes)).select(names)
 
 
-@dataclass(frozen=True, slots=True)
-class _BlockRows:
-    rows: pa.Table
-    deletes: Mask
-    always: Mask
-    stored: frozenset[str]
+def read_block(
+    files: DataFiles,
+    block: SliceBlock,
+    schema: pa.Schema,
+    rules: MergeRules,
+    *,
+    by_positions: bool,
+) -> BlockRows:
+    """Read the rows of a block.
+
+    ``schema`` has the wanted columns of the table, those that decide between versions included, and
+    the record key unless ``by_positions``.
+    """
+    rows, deletes, always, stored = _decoded(files, block, schema, rules)
+    is_partial = block.header(HeaderKey.IS_PARTIAL).lower() == "true"
+    lacking = frozenset(rows.schema.names) - stored if is_partial else frozenset[str]()
+    positions = _positions(block, rows.num_rows) if by_positions else None
+    return BlockRows(rows, deletes, always, lacking, positions)
 
 
-def _read_block(
+def _decoded(
     files: DataFiles, block: SliceBlock, schema: pa.Schema, rules: MergeRules
-) -> _BlockRows:
+) -> tuple[pa.Table, Mask, Mask, frozenset[str]]:
+    """Rows, which of them delete, which whatever is stored; and the columns of the block."""
     path, content = block.path, content_of(files, block)
     if block.place.type == BlockType.DELETE:
         return _deletes(content.to_pybytes(), schema, rules, path)
@@ -141,14 +152,7 @@ def _read_block(
     found = deleted(rows, rules)
     always = found & (rules.deletes_always or not rules.stored_order)
     had = zip(schema.names, counterparts(fields, schema), strict=True)
-    return _BlockRows(rows, found, always, frozenset(name for name, own in had if own is not None))
-
-
-def _lacking(block: SliceBlock, part: _BlockRows) -> frozenset[str]:
-    """Columns that a block of partial updates does not have."""
-    if block.header(HeaderKey.IS_PARTIAL).lower() != "true":
-        return frozenset()
-    return frozenset(part.rows.schema.names) - part.stored
+    return rows, found, always, frozenset(name for name, own in had if own is not None)
 
 
 def _flagged(rows: pa.Table, lacking: frozenset[str], names: Sequence[str]) -> pa.Table:
@@ -169,7 +173,9 @@ def _positions(block: SliceBlock, count: int) -> Positions:
 # --- delete blocks -------------------------------------------------------------------------------
 
 
-def _deletes(content: bytes, schema: pa.Schema, rules: MergeRules, path: str) -> _BlockRows:
+def _deletes(
+    content: bytes, schema: pa.Schema, rules: MergeRules, path: str
+) -> tuple[pa.Table, Mask, Mask, frozenset[str]]:
     records = decode_delete_content(content, path)
     values = [_ordering(one.ordering, len(rules.stored_order)) for one in records]
     always = np.array([one is None for one in values], bool)
@@ -188,7 +194,7 @@ def _deletes(content: bytes, schema: pa.Schema, rules: MergeRules, path: str) ->
                 path, f"an ordering value of a delete block does not fit the column {name}"
             ) from error
     rows = pa.table([columns[name] for name in schema.names], schema=schema)
-    return _BlockRows(rows, np.ones(len(records), bool), always, frozenset(schema.names))
+    return rows, np.ones(len(records), bool), always, frozenset(schema.names)
 
 
 def _ordering(value: Wrapped | None, count: int) -> tuple[Wrapped | None, ...] | None:

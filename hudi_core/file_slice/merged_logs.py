@@ -6,9 +6,10 @@ row of the base file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,10 @@ import pyarrow.compute as pc
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.file_slice.blocks import blocks_of_slice
-from hudi_core.file_slice.log_rows import LogRows, has_positions, read_logs
+from hudi_core.file_slice.blocks import SliceBlock, blocks_of_slice
+from hudi_core.file_slice.log_rows import BlockRows, LogRows, has_positions, joined, read_block
+from hudi_core.file_slice.spilling import MergeMemory, Shards, StoredRows
+from hudi_core.metadata.partition_types import shards_of
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
@@ -31,26 +34,38 @@ from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
 from hudi_core.storage.data_files import DataFiles
 
 _NONE: Final = np.empty(0, dtype=np.int64)
+_BATCH_ROWS: Final = 1 << 17
 
 
-@dataclass(frozen=True, slots=True)
-class BaseRows:
-    """Rows of a slice's base file, read where they are needed.
+class BaseRows(Protocol):
+    """Rows of a slice's base file, read where they are needed, a part at a time.
 
-    ``keys`` reads the record keys, ``columns`` some columns of the table.
+    Parts are in the order of the file and come with the position of their first row.
+    ``can_match``: whether some of them may be wanted.
     """
 
-    path: str
-    instant: InstantTime
-    keys: Callable[[], pa.ChunkedArray]
-    columns: Callable[[Sequence[str]], pa.Table]
+    @property
+    def path(self) -> str:
+        """The file."""
+        ...
 
-    def taken(self, names: Sequence[str], positions: Positions) -> pa.Table:
-        """Some columns of the rows at some positions."""
-        rows = self.columns(names)
-        if positions.max(initial=-1) >= rows.num_rows:
-            raise beyond_last_row(self.path)
-        return rows.take(pa.array(positions))
+    @property
+    def instant(self) -> InstantTime:
+        """The instant that wrote it."""
+        ...
+
+    @property
+    def can_match(self) -> bool:
+        """Whether statistics leave rows that a reader wants."""
+        ...
+
+    def record_keys(self) -> Iterator[tuple[int, pa.ChunkedArray]]:
+        """Yield the record keys."""
+        ...
+
+    def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Yield some columns of the table."""
+        ...
 
 
 def beyond_last_row(path: str) -> CorruptMetadataError:
@@ -62,11 +77,11 @@ def beyond_last_row(path: str) -> CorruptMetadataError:
 class MergedLogs:
     """The rows of a slice: its base file without ``dead``, and ``tail``.
 
-    ``dead`` are positions in the base file, ascending.
+    ``dead`` are positions in the base file, ascending; ``tail`` can be read once.
     """
 
     dead: Positions
-    tail: pa.Table
+    tail: Iterator[pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,61 +97,124 @@ class SliceMerging:
     rules: MergeRules
     keys: FileKeys
     timeline: TimelineView | None
+    memory: MergeMemory
     skips: bool = False
 
-    def plan(
+    @contextmanager
+    def merged(
         self,
         logs: Sequence[FileStatus],
         until: InstantTime | None,
         base: BaseRows | None,
         columns: Collection[str],
-    ) -> MergedLogs | None:
+        condition: pc.Expression | None = None,
+    ) -> Iterator[MergedLogs | None]:
         """Merge the logs of a slice; ``None`` where none counts.
 
         ``until`` is the requested time of the state that is read, ``None`` for the latest;
-        ``columns`` are what the rows are to have, at least.
+        ``columns`` are what the rows are to have, at least. Rows that do not meet the condition may
+        be missing.
         """
         blocks = blocks_of_slice(self.files, logs, self.timeline, until)
         if not blocks:
-            return None
+            yield None
+            return
         by_positions = base is not None and has_positions(blocks, base.instant)
+        schema = self._needed(columns, by_positions=by_positions)
+        parts = (self._part(block, schema, by_positions=by_positions) for block in blocks)
+        if self.skips:
+            yield MergedLogs(_NONE, (part.rows.filter(pa.array(~part.deletes)) for part in parts))
+            return
+        with ExitStack() as files:
+            held, shards = self._held(blocks, parts, files)
+            if shards is None:
+                yield merged_logs(joined(held), base, self.rules, condition)
+                return
+            del held
+            tail, dead = files.enter_context(StoredRows(self.memory)), []
+            for number in range(len(shards)):
+                if some := shards.read(number):
+                    found = merged_logs(joined(some), base, self.rules, condition)
+                    dead.append(found.dead)
+                    for rows in found.tail:
+                        tail.write(rows)
+            yield MergedLogs(distinct(np.concatenate(dead)), tail.read())
+
+    def _needed(self, columns: Collection[str], *, by_positions: bool) -> pa.Schema:
+        """The columns to read of log rows."""
         needed = {*columns, *deciding_names(self.rules)}
         if not by_positions:
             needed |= {RECORD_KEY, *(self.keys.made_of if self.keys.are_made else ())}
-        schema = pa.schema([field for field in self.schema if field.name in needed])
-        if RECORD_KEY in needed and RECORD_KEY not in schema.names:
-            schema = schema.append(pa.field(RECORD_KEY, pa.string()))
-        found = read_logs(self.files, blocks, schema, self.rules, by_positions=by_positions)
-        if self.skips:
-            return MergedLogs(np.empty(0, np.int64), found.rows.filter(pa.array(~found.deletes)))
-        path = logs[0].path
-        keys = None if by_positions else self._keys(found.rows, path)
-        return merged_logs(found, keys, base, self.rules)
+        fields = [field for field in self.schema if field.name in needed]
+        if RECORD_KEY in needed and RECORD_KEY not in self.schema.names:
+            fields.append(pa.field(RECORD_KEY, pa.string()))
+        # a table without columns does not know how many rows it has
+        return pa.schema(fields or [self.schema.field(0)])
 
-    def _keys(self, rows: pa.Table, path: str) -> pa.ChunkedArray:
-        """Record keys of log rows, stored or made of columns."""
-        stored = rows.column(RECORD_KEY)
+    def _part(self, block: SliceBlock, schema: pa.Schema, *, by_positions: bool) -> BlockRows:
+        """The rows of a block, with record keys unless they have positions."""
+        part = read_block(self.files, block, schema, self.rules, by_positions=by_positions)
+        if by_positions:
+            return part
+        at = part.rows.schema.get_field_index(RECORD_KEY)
+        stored = part.rows.column(at)
         if not stored.null_count:
-            return stored
+            return part
         if not self.keys.are_made:
-            raise CorruptMetadataError(path, "a log row has no record key")
-        made = self.keys.made(rows.filter(stored.is_null()), path)
-        return pa.chunked_array(
-            pc.replace_with_mask(
-                stored.combine_chunks(), stored.is_null().combine_chunks(), made.combine_chunks()
-            )
+            raise CorruptMetadataError(block.path, "a log row has no record key")
+        made = self.keys.made(part.rows.filter(stored.is_null()), block.path)
+        keys = pc.replace_with_mask(
+            stored.combine_chunks(), stored.is_null().combine_chunks(), made.combine_chunks()
         )
+        return replace(part, rows=part.rows.set_column(at, part.rows.schema.field(at), keys))
+
+    def _held(
+        self, blocks: Sequence[SliceBlock], parts: Iterable[BlockRows], files: ExitStack
+    ) -> tuple[list[BlockRows], Shards | None]:
+        """Log rows in memory, or those of all blocks in shards on the disk."""
+        held: list[BlockRows] = []
+        shards: Shards | None = None
+        size = content = 0
+        for block, part in zip(blocks, parts, strict=True):
+            held.append(part)
+            size += part.rows.nbytes
+            content += block.place.size
+            if shards is None and size > self.memory.limit:
+                all_content = sum(one.place.size for one in blocks)
+                count = self.memory.shards_for(size * all_content / max(1, content))
+                shards = Shards(self.memory, count, files)
+            if shards is not None:
+                for one in held:
+                    shards.add(one, _shards(one, len(shards)))
+                held.clear()
+        return held, shards
+
+
+def _shards(part: BlockRows, count: int) -> Positions:
+    """The shard of each row of a block."""
+    if part.positions is not None:
+        return part.positions % count
+    return shards_of(part.rows.column(RECORD_KEY).combine_chunks(), count)
 
 
 def merged_logs(
-    logs: LogRows, keys: pa.ChunkedArray | None, base: BaseRows | None, rules: MergeRules
+    logs: LogRows, base: BaseRows | None, rules: MergeRules, condition: pc.Expression | None = None
 ) -> MergedLogs:
-    """Merge the logs of a slice into its base file.
+    """Merge log rows into a base file.
 
-    ``keys`` are the record keys of the log rows, ``None`` where these have positions.
+    By their record keys where they have no positions. Rows that do not meet the condition may be
+    missing.
     """
-    codes, uniques = _codes(logs, keys)
-    tail, winner = _folded(logs, codes, rules)
+    codes, uniques = _codes(logs)
+    ranks = _ranks(logs, codes, rules)
+    fills = rules.fill is not None or ABSENT in logs.rows.column_names
+    if fills:
+        tail, winner = folded_by(logs.rows, codes, ranks, logs.deletes, rules, deletes_end=False)
+    else:
+        tail, winner = logs.rows, _winners(codes, ranks, rules)
+        can_match = base is not None and base.can_match
+        if condition is not None and not can_match and not _any(condition, tail):
+            return MergedLogs(_NONE, iter(()))
     lives, always = ~logs.deletes[winner], logs.always[winner]
     # what a partial update behind a delete lacks comes from the base file, or else is null
     needs = lives.copy()
@@ -144,14 +222,50 @@ def merged_logs(
     met, stored = _meetings(logs, uniques, base)
     late = np.zeros(len(met), bool)
     if base is not None and rules.stored_order and len(met):
-        late = _late(tail.take(pa.array(met)), stored, base, rules) & ~always[met]
-    if base is not None and (rules.fill is not None or ABSENT in tail.column_names):
+        tops = sorted({name.partition(".")[0] for name in rules.stored_order})
+        own = (met if fills else winner[met]).astype(np.int64)
+        ours = tail.select(tops).take(pa.array(own))
+        late = _late(ours, taken(base, tops, stored), rules) & ~always[met]
+    if base is not None and fills:
         return _completed(tail, lives, _Met(met, stored, late, needs), base, rules)
     if ABSENT in tail.column_names:
         _require_whole(tail.filter(pa.array(needs)), "its file group")
         tail = tail.drop_columns(ABSENT)
     lives[met[late]] = False
-    return MergedLogs(distinct(stored[~late]), tail.filter(pa.array(lives)))
+    stays = lives
+    if not fills:
+        stays = np.zeros(tail.num_rows, bool)
+        stays[winner[lives]] = True
+    return MergedLogs(distinct(stored[~late]), _kept(tail, stays))
+
+
+def _any(condition: pc.Expression, rows: pa.Table) -> bool:
+    """Whether a row meets the condition."""
+    return bool(rows.filter(condition).num_rows)
+
+
+def _kept(rows: pa.Table, stays: Mask) -> Iterator[pa.Table]:
+    """Yield the rows that stay, a part at a time: they are not there twice."""
+    if stays.all():
+        yield rows
+        return
+    start = 0
+    for batch in rows.to_batches(_BATCH_ROWS):
+        end = start + batch.num_rows
+        yield pa.Table.from_batches([batch]).filter(pa.array(stays[start:end]))
+        start = end
+
+
+def taken(base: BaseRows, names: Sequence[str], positions: Positions) -> pa.Table:
+    """Some columns of the rows at ascending positions."""
+    found, end = [], 0
+    for start, rows in base.columns(names):
+        end = start + rows.num_rows
+        begin, stop = np.searchsorted(positions, (start, end))
+        found.append(rows.take(pa.array(positions[begin:stop] - start)))
+    if positions.max(initial=-1) >= end:
+        raise beyond_last_row(base.path)
+    return pa.concat_tables(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,26 +282,34 @@ class _Met:
     needs: Mask
 
 
-def _codes(logs: LogRows, keys: pa.ChunkedArray | None) -> tuple[Positions, pa.Array]:
+def _codes(logs: LogRows) -> tuple[Positions, pa.Array]:
     """Ordinals of keys or positions, and what they stand for."""
-    found = pa.array(logs.positions) if keys is None else keys.combine_chunks()
+    if logs.positions is None:
+        found = logs.rows.column(RECORD_KEY).combine_chunks()
+    elif (logs.positions[1:] > logs.positions[:-1]).all():
+        return np.arange(len(logs.positions)), pa.array(logs.positions)
+    else:
+        found = pa.array(logs.positions)
     encoded = found.dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
 
-def _folded(logs: LogRows, codes: Positions, rules: MergeRules) -> tuple[pa.Table, Positions]:
-    """One row for each key in the order of the codes.
+def _ranks(logs: LogRows, codes: Positions, rules: MergeRules) -> Positions:
+    """By which of two log rows of a key the greater counts."""
+    count = len(codes)
+    if not rules.stored_order:
+        return np.zeros(count, np.int64)
+    ranks: Positions = order_ranks(order_values(logs.rows, rules.stored_order, rules), count)
+    if logs.always.any():
+        order = np.argsort(codes, kind="stable")
+        ranks[order] = _since_deletes(ranks[order], codes[order], logs, order)
+    return ranks
 
-    And which of the log rows counts."""
+
+def _winners(codes: Positions, ranks: Positions, rules: MergeRules) -> Positions:
+    """Which log row of each key counts, in the order of the codes."""
     count = len(codes)
     order = np.argsort(codes, kind="stable")
-    ranks = np.zeros(count, np.int64)
-    if rules.stored_order:
-        ranks = order_ranks(order_values(logs.rows, rules.stored_order, rules), count)
-        if logs.always.any():
-            ranks[order] = _since_deletes(ranks[order], codes[order], logs, order)
-    if rules.fill is not None or ABSENT in logs.rows.column_names:
-        return folded_by(logs.rows, codes, ranks, logs.deletes, rules, deletes_end=False)
     sorted_codes = codes[order]
     ends = np.flatnonzero(np.append(sorted_codes[1:] != sorted_codes[:-1], True))
     if rules.stored_order:
@@ -195,7 +317,7 @@ def _folded(logs: LogRows, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
         numbers = np.where(scaled == np.maximum.accumulate(scaled), np.arange(count), -1)
         ends = np.maximum.accumulate(numbers)[ends]
     winner: Positions = order[ends]
-    return logs.rows.take(pa.array(winner)), winner
+    return winner
 
 
 def _since_deletes(
@@ -224,27 +346,35 @@ def _since_deletes(
 def _meetings(
     logs: LogRows, uniques: pa.Array, base: BaseRows | None
 ) -> tuple[Positions, Positions]:
-    """Pairs of a folded row and a position in the base file."""
+    """Pairs of a folded row and a position in the base file, these ascending."""
     if base is None:
         return _NONE, _NONE
     if logs.positions is not None:
-        return np.arange(len(uniques)), uniques.to_numpy().astype(np.int64)
-    found = pc.index_in(base.keys(), value_set=uniques).combine_chunks()
-    stored = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
-    met = found.take(pa.array(stored)).to_numpy().astype(np.int64)
-    # of several rows of one key logs change the first, as in Hudi's own readers
-    firsts = np.sort(np.unique(met, return_index=True)[1])
-    return met[firsts], stored[firsts]
+        stored = uniques.to_numpy().astype(np.int64)
+        order = np.argsort(stored, kind="stable")
+        return order, stored[order]
+    found = [(_NONE, _NONE)]
+    is_open = np.ones(len(uniques), bool)
+    for start, keys in base.record_keys():
+        codes = pc.index_in(keys, value_set=uniques)
+        at = np.flatnonzero(codes.is_valid().to_numpy())
+        own = codes.drop_null().to_numpy().astype(np.int64)
+        # of several rows of one key logs change the first, as in Hudi's own readers
+        first = np.full(len(uniques), -1)
+        first[own[::-1]] = np.arange(len(own))[::-1]
+        is_first = (first[own] == np.arange(len(own))) & is_open[own]
+        is_open[own] = False
+        found.append((own[is_first], at[is_first] + start))
+    met, stored = zip(*found, strict=True)
+    return np.concatenate(met), np.concatenate(stored)
 
 
-def _late(tail: pa.Table, stored: Positions, base: BaseRows, rules: MergeRules) -> Mask:
-    """Which folded rows are earlier than the row of the base file."""
-    tops = sorted({name.partition(".")[0] for name in rules.stored_order})
-    had = base.taken(tops, stored)
+def _late(ours: pa.Table, stored: pa.Table, rules: MergeRules) -> Mask:
+    """Which rows are earlier than those of the base file."""
     found: Mask = true_mask(
         existing_is_newer(
-            order_values(had, rules.stored_order, rules),
-            order_values(tail, rules.stored_order, rules),
+            order_values(stored, rules.stored_order, rules),
+            order_values(ours, rules.stored_order, rules),
         )
     )
     return found
@@ -255,7 +385,7 @@ def _completed(
 ) -> MergedLogs:
     """The outcome where rows take what they lack from stored ones."""
     names = [name for name in tail.column_names if name != ABSENT]
-    had = base.taken(names, met.stored)
+    had = taken(base, names, met.stored)
     written = ~met.late
     if rules.fills_stored and rules.fill is not None:
         candidates = np.flatnonzero(met.late & lives[met.rows])
@@ -278,7 +408,7 @@ def _completed(
     for name in META_COLUMNS if is_stored else ():
         if name in names:  # a stored row that is filled is still the stored row
             rows = with_stored(rows, rows.schema.get_field_index(name), late, had.column(name))
-    return MergedLogs(distinct(met.stored[written]), rows.select(names))
+    return MergedLogs(distinct(met.stored[written]), iter((rows.select(names),)))
 
 
 def _require_whole(rows: pa.Table, path: str) -> None:

@@ -49,13 +49,14 @@ _LENGTH: Final = struct.Struct(">i")
 def parquet_rows(content: pa.Buffer | bytes, names: Collection[str] | None, path: str) -> pa.Table:
     """The rows of a Parquet block.
 
-    Of its columns those that ``names`` has, all for ``None``.
+    Of its columns those that ``names`` has, all for ``None``; where it has none of them, its first:
+    a table without columns does not know how many rows it has.
     """
     try:
         with pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us") as file:
             stored = file.schema_arrow
             wanted = [name for name in stored.names if names is None or name in names]
-            return file.read(wanted)
+            return file.read(wanted or stored.names[:1])
     except (OSError, ValueError, pa.ArrowException) as error:
         raise CorruptMetadataError(path, f"a Parquet block cannot be read: {error}") from error
 
@@ -63,10 +64,10 @@ def parquet_rows(content: pa.Buffer | bytes, names: Collection[str] | None, path
 def avro_rows(content: bytes, schema: str, names: Collection[str] | None, path: str) -> pa.Table:
     """The rows of an Avro block whose header has the schema.
 
-    Of its columns those that ``names`` has, all for ``None``; the types are those that the schema
-    means.
+    Its columns are those of :func:`parquet_rows`, the types those that the schema means.
     """
-    fields = [one for one in record_from_avro(schema) if names is None or one.name in names]
+    every = list(record_from_avro(schema))
+    fields = [one for one in every if names is None or one.name in names] or every[:1]
     records = _spans(content, path)
     parsed = parse_writer_schema(schema, path).parsed
     try:

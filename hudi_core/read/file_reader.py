@@ -90,6 +90,12 @@ class FileReader:
             yield from self._filtered(pa.Table.from_batches([batch.filter(pa.array(keep))]))
             start = end
 
+    def matching(self, fragment: ds.Fragment) -> frozenset[int]:
+        """Numbers of the row groups whose statistics let rows meet the condition."""
+        if self.condition is not None and self._are_pushed_down([fragment]):
+            fragment = fragment.subset(self.condition.expression, self.schema)
+        return frozenset(group.id for group in fragment.row_groups)
+
     def table(
         self, fragments: Sequence[ds.Fragment], typical: Sequence[ds.Fragment] = ()
     ) -> pa.Table:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import chain, groupby
+from functools import cached_property, reduce
+from itertools import accumulate, chain, groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,7 +21,9 @@ from hudi_core.config.read import ReadConfig
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.engine.base import thread_pool
 from hudi_core.file_slice.merged_logs import BaseRows, MergedLogs, SliceMerging, beyond_last_row
+from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.plan import PlannedSlice, ReadPlan
@@ -164,6 +166,9 @@ def file_scan(
     )
 
 
+_NONE: Final = np.empty(0, dtype=np.int64)
+_PART_ROWS: Final = 1 << 16
+"""Small row groups are read together up to so many rows."""
 _SLICES_AT_A_TIME: Final = 2
 """Slices merged at the same time: Arrow itself reads each with more threads."""
 
@@ -172,8 +177,12 @@ def slice_merging(
     client: TableMetaClient, schema: pa.Schema, timeline: TimelineView | None
 ) -> SliceMerging:
     """How slices with logs are merged, in the columns that readers see."""
+    options = client.options
+    memory = MergeMemory(
+        ReadConfig.merge_memory.read(options), ReadConfig.spill_folder.read(options)
+    )
     return SliceMerging(
-        client.files, schema, merge_rules(client.config), FileKeys.of(client), timeline
+        client.files, schema, merge_rules(client.config), FileKeys.of(client), timeline, memory
     )
 
 
@@ -296,32 +305,30 @@ class FileScan:
 
     def _merged(self, file: PlannedSlice) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a slice, those of its logs last."""
-        plan = self._plan(file)
-        if file.has_base:
-            yield from self._without(replace(file, logs=()), None if plan is None else plan.dead)
-        if plan is not None:
-            yield from (batch for batch in self._wanted(plan.tail).to_batches() if batch.num_rows)
+        base = _StoredBase.of(self, file) if file.has_base else None
+        with self._logs(file, base) as logs:
+            if base is not None:
+                yield from base.read(_NONE if logs is None else logs.dead)
+            for rows in () if logs is None else logs.tail:
+                yield from (batch for batch in self._wanted(rows).to_batches() if batch.num_rows)
 
     def _merged_table(self, file: PlannedSlice) -> pa.Table:
         """The rows of a slice at once, those of its logs last."""
-        plan, base = self._plan(file), replace(file, logs=())
-        if plan is None or not len(plan.dead):
-            rows = self.table((base,)) if file.has_base else self.output_schema.empty_table()
-        else:
-            names = [name for name in self.schema.names if name in self._asked]
-            rows = replace(self, columns=tuple(names), condition=None).table((base,))
-            if plan.dead[-1] >= rows.num_rows:
-                raise beyond_last_row(file.path)
-            stays = np.ones(rows.num_rows, bool)
-            stays[plan.dead] = False
-            rows = self._wanted(rows.filter(pa.array(stays)))
-        return rows if plan is None else pa.concat_tables([rows, self._wanted(plan.tail)])
+        if self.condition is not None or not file.has_base:
+            return pa.Table.from_batches(self._merged(file), self.output_schema)
+        base = _HeldBase(_StoredBase.of(self, file))
+        with self._logs(file, base) as logs:
+            found = [self._wanted(base.rows(_NONE if logs is None else logs.dead))]
+            found += () if logs is None else map(self._wanted, logs.tail)
+        return pa.concat_tables(found)
 
-    def _plan(self, file: PlannedSlice) -> MergedLogs | None:
+    def _logs(
+        self, file: PlannedSlice, base: BaseRows | None
+    ) -> AbstractContextManager[MergedLogs | None]:
         """What the logs of a slice make of its base file."""
         assert self.merging is not None  # noqa: S101 - set where a file has logs
-        base = self._base_rows(replace(file, logs=())) if file.has_base else None
-        return self.merging.plan(file.logs, file.until, base, self._asked)
+        condition = None if self.condition is None else self.condition.expression
+        return self.merging.merged(file.logs, file.until, base, self._asked, condition)
 
     def _wanted(self, rows: pa.Table) -> pa.Table:
         """Wanted rows, in the columns of the scan."""
@@ -331,52 +338,25 @@ class FileScan:
         # tables without columns lose their number of rows where they are cast
         return rows.cast(self.output_schema) if self.columns else rows
 
-    def _base_rows(self, file: PlannedSlice) -> BaseRows:
-        whole = replace(self, condition=None)
-        makes = self.merging is not None and self.merging.keys.are_made
-
-        def columns(names: Sequence[str]) -> pa.Table:
-            return replace(whole, columns=tuple(names)).table((file,))
-
-        def keys() -> pa.ChunkedArray:
-            assert self.merging is not None  # noqa: S101 - set where a file has logs
-            made_by = self.merging.keys
-            if not makes:
-                return columns([RECORD_KEY]).column(RECORD_KEY)
-            return made_by.made(columns(made_by.made_of), file.path)
-
-        return BaseRows(file.path, file.instant, keys, columns)
-
-    def _without(self, file: PlannedSlice, dead: Positions | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a base file but for some positions."""
-        [some] = self._by_root([file])
-        with self._reading(*some) as (reader, [fragment]):
-            if dead is None or not len(dead):
-                yield from reader.read([fragment])
-                return
-            counts = [group.num_rows for group in fragment.row_groups]
-            starts = np.cumsum([0, *counts])
-            if dead[-1] >= starts[-1]:
-                raise beyond_last_row(file.path)
-            touched = np.diff(np.searchsorted(dead, starts)) > 0
-            numbers = range(len(counts))
-            for is_touched, run in groupby(numbers, lambda number: bool(touched[number])):
-                groups = [*run]
-                part = fragment.subset(row_group_ids=groups)
-                first, end = starts[groups[0]], starts[groups[-1] + 1]
-                gone = dead[np.searchsorted(dead, first) : np.searchsorted(dead, end)] - first
-                yield from reader.without(part, gone) if is_touched else reader.read([part])
-
     @contextmanager
     def _reading(
-        self, files: Sequence[PlannedSlice], filesystem: pafs.FileSystem, places: Sequence[str]
+        self,
+        files: Sequence[PlannedSlice],
+        filesystem: pafs.FileSystem,
+        places: Sequence[str],
+        fragments: list[ds.Fragment] | None = None,
     ) -> Iterator[tuple[FileReader, list[ds.Fragment]]]:
+        """Give a reader of files, and what it reads.
+
+        Of ``fragments``, where they are given, the footers are known.
+        """
         # pyarrow.dataset imports pandas, which takes longer than all of this project
         from hudi_core.read.file_reader import PARQUET, FileReader  # noqa: PLC0415
 
         paths = [file.path for file in files]
-        self.files.require_no_links(paths)
-        fragments = [PARQUET.make_fragment(place, filesystem) for place in places]
+        if fragments is None:
+            self.files.require_no_links(paths)
+            fragments = [PARQUET.make_fragment(place, filesystem) for place in places]
         columns = list(self.columns)
         reader = FileReader(self.schema, filesystem, columns, self.condition, self.batch_rows)
         try:
@@ -387,6 +367,151 @@ class FileScan:
 
 def _has_logs(file: PlannedSlice) -> bool:
     return bool(file.logs)
+
+
+# --- base files of slices with logs ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _StoredBase:
+    """The base file of a slice, of which about one row group is in memory; its footer is read once.
+
+    ``scan`` says which rows are wanted.
+    """
+
+    scan: FileScan
+    file: PlannedSlice
+    _place: tuple[pafs.FileSystem, list[str]]
+    _fragment: ds.Fragment
+
+    @classmethod
+    def of(cls, scan: FileScan, file: PlannedSlice) -> _StoredBase:
+        """The base file of a slice."""
+        [(_, *place)] = scan._by_root([file])
+        with scan._reading([file], *place) as (_, [fragment]):
+            return cls(scan, file, tuple(place), fragment)
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @property
+    def instant(self) -> InstantTime:
+        return self.file.instant
+
+    @property
+    def can_match(self) -> bool:
+        return bool(self._matching)
+
+    @cached_property
+    def _matching(self) -> frozenset[int]:
+        """Numbers of the row groups that may have wanted rows."""
+        with self._reading(self.scan) as (reader, _):
+            return reader.matching(self._fragment)
+
+    def record_keys(self) -> Iterator[tuple[int, pa.ChunkedArray]]:
+        assert self.scan.merging is not None  # noqa: S101 - set where a file has logs
+        made_by = self.scan.merging.keys
+        names = made_by.made_of if made_by.are_made else [RECORD_KEY]
+        for start, rows in self.columns(names):
+            yield start, made_by.made(rows, self.path) if made_by.are_made else rows.column(0)
+
+    def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        for start, _, part in self._parts(range(self._fragment.metadata.num_row_groups)):
+            yield start, self.table(names, part)
+
+    def table(self, names: Sequence[str], part: ds.Fragment | None = None) -> pa.Table:
+        """Columns of the whole file, or of a part of it."""
+        scan = replace(self.scan, columns=tuple(names), condition=None)
+        with self._reading(scan, part) as (reader, fragments):
+            return reader.table(fragments).cast(scan.output_schema)
+
+    def read(self, dead: Positions) -> Iterator[pa.RecordBatch]:
+        """Yield the wanted rows, but for some positions."""
+        if len(dead) and dead[-1] >= self._fragment.metadata.num_rows:
+            raise beyond_last_row(self.path)
+        for start, end, part in self._parts(sorted(self._matching)):
+            gone = dead[np.searchsorted(dead, start) : np.searchsorted(dead, end)] - start
+            with self._reading(self.scan, part) as (reader, fragments):
+                found = reader.without(part, gone) if len(gone) else reader.read(fragments)
+                yield from (batch for batch in found if batch.num_rows)
+
+    def _parts(self, numbers: Iterable[int]) -> Iterator[tuple[int, int, ds.Fragment]]:
+        """Yield runs of row groups: first row, row behind the last, and what reads them.
+
+        A run is one row group, or several small ones.
+        """
+        footer = self._fragment.metadata
+        starts = [
+            0,
+            *accumulate(footer.row_group(n).num_rows for n in range(footer.num_row_groups)),
+        ]
+        run: list[int] = []
+        for number in numbers:
+            is_next = run and run[-1] == number - 1
+            if run and not (is_next and starts[number + 1] - starts[run[0]] <= _PART_ROWS):
+                yield starts[run[0]], starts[run[-1] + 1], self._fragment.subset(row_group_ids=run)
+                run = []
+            run.append(number)
+        if run:
+            yield starts[run[0]], starts[run[-1] + 1], self._fragment.subset(row_group_ids=run)
+
+    def _reading(
+        self, scan: FileScan, part: ds.Fragment | None = None
+    ) -> AbstractContextManager[tuple[FileReader, list[ds.Fragment]]]:
+        return scan._reading([self.file], *self._place, [part or self._fragment])
+
+
+class _HeldBase:
+    """The base file of a slice whose rows are all in memory in the end.
+
+    What merging needs of it is read with the wanted columns.
+    """
+
+    can_match = True
+
+    def __init__(self, stored: _StoredBase) -> None:
+        self._stored = stored
+        self._held: pa.Table | None = None
+        self.path, self.instant = stored.path, stored.instant
+
+    def record_keys(self) -> Iterator[tuple[int, pa.ChunkedArray]]:
+        made_by, rules = self._merging.keys, self._merging.rules
+        order = {name.partition(".")[0] for name in rules.stored_order}
+        if not made_by.are_made:
+            yield 0, self._rows([RECORD_KEY], order).column(0)
+            return
+        yield 0, made_by.made(self._rows(made_by.made_of, order), self.path)
+
+    def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        yield 0, self._rows(names)
+
+    def rows(self, dead: Positions) -> pa.Table:
+        """The wanted columns, but for some positions."""
+        rows = self._rows(self._stored.scan.columns)
+        if not len(dead):
+            return rows
+        if dead[-1] >= rows.num_rows:
+            raise beyond_last_row(self.path)
+        stays = np.ones(rows.num_rows, bool)
+        stays[dead] = False
+        return rows.filter(pa.array(stays))
+
+    @property
+    def _merging(self) -> SliceMerging:
+        assert self._stored.scan.merging is not None  # noqa: S101 - set where a file has logs
+        return self._stored.scan.merging
+
+    def _rows(self, names: Sequence[str], soon: Collection[str] = ()) -> pa.Table:
+        """Some columns; ``soon`` are those that are asked for next."""
+        if self._held is None:
+            self._held = self._stored.table(sorted({*names, *soon, *self._stored.scan.columns}))
+        lacks = sorted({*names} - {*self._held.column_names})
+        if lacks:
+            rows = self._stored.table(lacks)
+            for field, column in zip(rows.schema, rows.columns, strict=True):
+                self._held = self._held.append_column(field, column)
+        return self._held.select(list(names))
 
 
 def _ends(files: Sequence[PlannedSlice]) -> list[int]:

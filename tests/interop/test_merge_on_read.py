@@ -89,6 +89,20 @@ def test_counts_and_projections(name: str, path: Path) -> None:
         assert table.count(pc.field("_hoodie_record_key") == key) == keys.count(key)
 
 
+def test_log_rows_on_the_disk_give_the_same(name: str, path: Path) -> None:
+    table = hudi.Table.open(path, options={"hoodie.memory.merge.max.size": "100"})
+    held, columns = hudi.Table.open(path), OWN.expected(name)["columns"]
+    wanted = values(held.to_arrow(), columns)
+    assert wanted == OWN.expected(name)["values"]
+    assert values(table.to_arrow(), columns) == wanted
+    assert values(pa.Table.from_batches(table.to_batches()), columns) == wanted
+    keys = held.to_arrow(["_hoodie_record_key"]).column(0).unique().to_pylist()
+    for key in keys[:3]:
+        condition = pc.field("_hoodie_record_key") == key
+        assert table.count(condition) == held.count(condition)
+    assert table.count() == held.count()
+
+
 def test_base_files_alone(name: str, path: Path) -> None:
     builder = hudi_rs.HudiTableBuilder.from_base_uri(str(path))
     judge = builder.with_option("hoodie.read.use.read_optimized.mode", "true").build()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import random
 import struct
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,12 @@ from pyroaring import BitMap64
 
 import hudi_core as hudi
 from hudi_core.avro.wrappers import Wrapped
-from hudi_core.errors import CorruptMetadataError, HudiError, UnsupportedTableError
+from hudi_core.errors import (
+    CorruptMetadataError,
+    HudiError,
+    StorageError,
+    UnsupportedTableError,
+)
 from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
 from hudi_core.log_format.positions import decode_positions
 from tests.foreign import by_hudi_rs
@@ -248,6 +255,136 @@ def test_rows_without_columns_are_as_many(table: hudi.Table) -> None:
     for condition, count in ((None, 3), (pc.field("w") == "new", 2), (pc.field("w") == "old", 1)):
         assert found.to_arrow([], filter=condition).num_rows == count
         assert sum(one.num_rows for one in found.to_batches([], filter=condition)) == count
+
+
+def test_rows_by_positions_without_columns_are_as_many(tmp_path: Path) -> None:
+    """By positions and commit time merging itself needs no column."""
+    made = hudi.Table.create(
+        tmp_path / "t", SCHEMA_OF_LOGS, record_key="id", options=NO_METADATA_TABLE
+    )
+    made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
+    table = merge_on_read(made)
+    instant, [into] = instant_of(table), table.file_slices()
+    place = positions([1], into.base_instant)
+    put(
+        table,
+        data_block(instant, meta(instant, "b"), FIELDS, header=place),
+        delete_block(instant, {"c": None}, positions([2], into.base_instant)),
+    )
+    found = hudi.Table.open(table.path)
+    assert found.count() == found.to_arrow([]).num_rows == 2
+    assert sum(one.num_rows for one in found.to_batches([])) == 2
+
+
+# --- rows on the disk
+
+
+def open_files(folder: Path) -> list[str]:
+    """What this process has open in a folder, files without names too."""
+    own = Path("/proc/self/fd").iterdir()
+    return [to for one in own if (to := link_of(one)).startswith(str(folder))]
+
+
+def link_of(descriptor: Path) -> str:
+    try:
+        return os.readlink(descriptor)
+    except FileNotFoundError:  # that of the listing itself
+        return ""
+
+
+def random_blocks(table: hudi.Table, drawn: random.Random, *, with_positions: bool) -> None:
+    """Blocks of updates, inserts, partial updates and deletes of 200 keys, two of them in a log."""
+    [into] = table.file_slices()
+    assert into.base_file is not None
+    stored = pq.read_table(Path(table.path, into.base_file.path)).column("id").to_pylist()
+    for number in range(1, 7):
+        instant, header = later(into.base_instant, 1000 * number), {}
+        blocks = []
+        for kind in drawn.sample(["rows", "partial", "delete"], 2):
+            many = drawn.sample(range(len(stored) + (0 if with_positions else 40)), 60)
+            keys = [stored[at] if at < len(stored) else f"new {at}" for at in sorted(many)]
+            if with_positions:
+                header = positions(sorted(many), into.base_instant)
+            if kind == "delete":
+                values = [None, *(Wrapped("LongWrapper", at) for at in range(8))]
+                given = {key: drawn.choice(values) for key in keys}
+                blocks.append(delete_block(instant, given, header))
+                continue
+            fields = FIELDS
+            if kind == "partial":
+                fields, keys = FIELDS[:2], [key for key in keys if key in stored]
+                header = {**header, HeaderKey.IS_PARTIAL: "true"}
+            given_rows = [
+                {**row, "ts": drawn.randrange(8), "w": f"{number}"} for row in meta(instant, *keys)
+            ]
+            blocks.append(data_block(instant, given_rows, fields, header=header))
+        put_log(table, into, instant, b"".join(blocks))
+
+
+@pytest.mark.parametrize("with_positions", [True, False], ids=["positions", "keys"])
+@pytest.mark.parametrize("ordering", ["ts", None], ids=["event", "commit"])
+def test_shards_on_the_disk_give_the_rows_of_memory(
+    tmp_path: Path, ordering: str | None, with_positions: bool
+) -> None:
+    made = hudi.Table.create(
+        tmp_path / "t",
+        SCHEMA_OF_LOGS,
+        record_key="id",
+        ordering_field=ordering,
+        options=NO_METADATA_TABLE,
+    )
+    drawn, folder = random.Random(5), tmp_path / "spilled"
+    folder.mkdir()
+    made.bulk_insert(rows(*map(str, range(200)), ts=4, w="old", schema=SCHEMA_OF_LOGS))
+    table = merge_on_read(made)
+    random_blocks(table, drawn, with_positions=with_positions)
+    held = hudi.Table.open(table.path)
+    wanted = sorted(map(str, held.to_arrow().to_pylist()))
+    assert len(set(wanted)) == len(wanted) > 50
+    for limit in ("9000", "60000"):
+        options = {
+            "hoodie.memory.merge.max.size": limit,
+            "hoodie.memory.spillable.map.path": str(folder),
+        }
+        found = hudi.Table.open(table.path, options=options)
+        assert sorted(map(str, found.to_arrow().to_pylist())) == wanted
+        batches = found.to_batches()
+        first = next(iter(batches))
+        assert open_files(folder)
+        assert not list(folder.iterdir())
+        read = pa.Table.from_batches([first, *batches])
+        assert sorted(map(str, read.to_pylist())) == wanted
+        assert not open_files(folder)
+        for column in ("w", "ts"):
+            value = held.to_arrow().column(column)[0]
+            condition = pc.field(column) == value
+            assert found.to_arrow(filter=condition).num_rows == held.count(condition) > 0
+
+
+def test_files_of_shards_end_with_the_read(table: hudi.Table, tmp_path: Path) -> None:
+    instant, folder = instant_of(table), tmp_path / "spilled"
+    folder.mkdir()
+    options = {
+        "hoodie.memory.merge.max.size": "1",
+        "hoodie.memory.spillable.map.path": str(folder),
+    }
+    good = data_block(instant, meta(instant, "a", "z"), FIELDS)
+    path = put(table, good)
+    batches = hudi.Table.open(table.path, options=options).to_batches()
+    next(iter(batches))
+    assert open_files(folder)
+    del batches
+    assert not open_files(folder)
+    fields = [field for field in FIELDS if field.name != "w"]
+    header = {HeaderKey.IS_PARTIAL: "true"}
+    path.write_bytes(good + data_block(instant, meta(instant, "y"), fields, header=header))
+    with refused(Path(table.path), CorruptMetadataError, "no row to update"):
+        hudi.Table.open(table.path, options=options).to_arrow()
+    assert not open_files(folder)
+    path.write_bytes(good)
+    folder.rmdir()
+    with refused(Path(table.path), StorageError, "hoodie.memory.spillable.map.path"):
+        hudi.Table.open(table.path, options=options).to_arrow()
 
 
 @pytest.mark.parametrize("kind", [BlockType.AVRO, BlockType.PARQUET])
