@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -167,8 +167,8 @@ def file_scan(
 
 
 _NONE: Final = np.empty(0, dtype=np.int64)
-_PART_ROWS: Final = 1 << 16
-"""Small row groups are read together up to so many rows."""
+_PART_VALUES: Final = 1 << 19
+"""Row groups are read together up to so many values: 24,000 rows of 22 columns, half a million keys."""
 _SLICES_AT_A_TIME: Final = 2
 """Slices merged at the same time: Arrow itself reads each with more threads."""
 
@@ -313,14 +313,7 @@ class FileScan:
                 yield from (batch for batch in self._wanted(rows).to_batches() if batch.num_rows)
 
     def _merged_table(self, file: PlannedSlice) -> pa.Table:
-        """The rows of a slice at once, those of its logs last."""
-        if self.condition is not None or not file.has_base:
-            return pa.Table.from_batches(self._merged(file), self.output_schema)
-        base = _HeldBase(_StoredBase.of(self, file))
-        with self._logs(file, base) as logs:
-            found = [self._wanted(base.rows(_NONE if logs is None else logs.dead))]
-            found += () if logs is None else map(self._wanted, logs.tail)
-        return pa.concat_tables(found)
+        return pa.Table.from_batches(self._merged(file), self.output_schema)
 
     def _logs(
         self, file: PlannedSlice, base: BaseRows | None
@@ -389,6 +382,7 @@ class _StoredBase:
         """The base file of a slice."""
         [(_, *place)] = scan._by_root([file])
         with scan._reading([file], *place) as (_, [fragment]):
+            fragment.ensure_complete_metadata()
             return cls(scan, file, tuple(place), fragment)
 
     @property
@@ -417,39 +411,38 @@ class _StoredBase:
             yield start, made_by.made(rows, self.path) if made_by.are_made else rows.column(0)
 
     def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-        for start, _, part in self._parts(range(self._fragment.metadata.num_row_groups)):
-            yield start, self.table(names, part)
-
-    def table(self, names: Sequence[str], part: ds.Fragment | None = None) -> pa.Table:
-        """Columns of the whole file, or of a part of it."""
+        every = range(self._fragment.metadata.num_row_groups)
         scan = replace(self.scan, columns=tuple(names), condition=None)
-        with self._reading(scan, part) as (reader, fragments):
-            return reader.table(fragments).cast(scan.output_schema)
+        for start, _, part in self._parts(every, len(names)):
+            with self._reading(scan, part) as (reader, fragments):
+                rows = reader.table(fragments).cast(scan.output_schema)
+            yield start, rows
 
     def read(self, dead: Positions) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows, but for some positions."""
         if len(dead) and dead[-1] >= self._fragment.metadata.num_rows:
             raise beyond_last_row(self.path)
-        for start, end, part in self._parts(sorted(self._matching)):
+        for start, end, part in self._parts(sorted(self._matching), len(self.scan._asked)):
             gone = dead[np.searchsorted(dead, start) : np.searchsorted(dead, end)] - start
             with self._reading(self.scan, part) as (reader, fragments):
                 found = reader.without(part, gone) if len(gone) else reader.read(fragments)
                 yield from (batch for batch in found if batch.num_rows)
 
-    def _parts(self, numbers: Iterable[int]) -> Iterator[tuple[int, int, ds.Fragment]]:
+    def _parts(
+        self, numbers: Iterable[int], columns: int
+    ) -> Iterator[tuple[int, int, ds.Fragment]]:
         """Yield runs of row groups: first row, row behind the last, and what reads them.
 
-        A run is one row group, or several small ones.
+        A run is one row group, or several with few values in so many columns.
         """
         footer = self._fragment.metadata
-        starts = [
-            0,
-            *accumulate(footer.row_group(n).num_rows for n in range(footer.num_row_groups)),
-        ]
+        counts = (footer.row_group(number).num_rows for number in range(footer.num_row_groups))
+        starts = [0, *accumulate(counts)]
         run: list[int] = []
         for number in numbers:
-            is_next = run and run[-1] == number - 1
-            if run and not (is_next and starts[number + 1] - starts[run[0]] <= _PART_ROWS):
+            is_next = bool(run) and run[-1] == number - 1
+            rows = starts[number + 1] - starts[run[0] if run else number]
+            if run and not (is_next and rows * columns <= _PART_VALUES):
                 yield starts[run[0]], starts[run[-1] + 1], self._fragment.subset(row_group_ids=run)
                 run = []
             run.append(number)
@@ -460,58 +453,6 @@ class _StoredBase:
         self, scan: FileScan, part: ds.Fragment | None = None
     ) -> AbstractContextManager[tuple[FileReader, list[ds.Fragment]]]:
         return scan._reading([self.file], *self._place, [part or self._fragment])
-
-
-class _HeldBase:
-    """The base file of a slice whose rows are all in memory in the end.
-
-    What merging needs of it is read with the wanted columns.
-    """
-
-    can_match = True
-
-    def __init__(self, stored: _StoredBase) -> None:
-        self._stored = stored
-        self._held: pa.Table | None = None
-        self.path, self.instant = stored.path, stored.instant
-
-    def record_keys(self) -> Iterator[tuple[int, pa.ChunkedArray]]:
-        made_by, rules = self._merging.keys, self._merging.rules
-        order = {name.partition(".")[0] for name in rules.stored_order}
-        if not made_by.are_made:
-            yield 0, self._rows([RECORD_KEY], order).column(0)
-            return
-        yield 0, made_by.made(self._rows(made_by.made_of, order), self.path)
-
-    def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-        yield 0, self._rows(names)
-
-    def rows(self, dead: Positions) -> pa.Table:
-        """The wanted columns, but for some positions."""
-        rows = self._rows(self._stored.scan.columns)
-        if not len(dead):
-            return rows
-        if dead[-1] >= rows.num_rows:
-            raise beyond_last_row(self.path)
-        stays = np.ones(rows.num_rows, bool)
-        stays[dead] = False
-        return rows.filter(pa.array(stays))
-
-    @property
-    def _merging(self) -> SliceMerging:
-        assert self._stored.scan.merging is not None  # noqa: S101 - set where a file has logs
-        return self._stored.scan.merging
-
-    def _rows(self, names: Sequence[str], soon: Collection[str] = ()) -> pa.Table:
-        """Some columns; ``soon`` are those that are asked for next."""
-        if self._held is None:
-            self._held = self._stored.table(sorted({*names, *soon, *self._stored.scan.columns}))
-        lacks = sorted({*names} - {*self._held.column_names})
-        if lacks:
-            rows = self._stored.table(lacks)
-            for field, column in zip(rows.schema, rows.columns, strict=True):
-                self._held = self._held.append_column(field, column)
-        return self._held.select(list(names))
 
 
 def _ends(files: Sequence[PlannedSlice]) -> list[int]:

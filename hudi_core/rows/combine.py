@@ -28,6 +28,8 @@ _DENSE: Final = 8
 
 def distinct(positions: Positions) -> Positions:
     """Return positions in ascending order, each once."""
+    if (positions[1:] > positions[:-1]).all():
+        return positions
     size = _size(positions)
     if size <= _DENSE * len(positions):
         held = np.zeros(size, dtype=bool)

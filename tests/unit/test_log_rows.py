@@ -341,7 +341,7 @@ def test_shards_on_the_disk_give_the_rows_of_memory(
     held = hudi.Table.open(table.path)
     wanted = sorted(map(str, held.to_arrow().to_pylist()))
     assert len(set(wanted)) == len(wanted) > 50
-    for limit in ("9000", "60000"):
+    for limit in ("9000", "20000"):
         options = {
             "hoodie.memory.merge.max.size": limit,
             "hoodie.memory.spillable.map.path": str(folder),
