@@ -6,7 +6,7 @@ import logging
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from itertools import accumulate, chain, groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -168,7 +168,8 @@ def file_scan(
 
 _NONE: Final = np.empty(0, dtype=np.int64)
 _PART_VALUES: Final = 1 << 19
-"""Row groups are read together up to so many values: 24,000 rows of 22 columns, half a million keys."""
+"""Row groups are read together up to so many values: half a million keys, or 24,000 rows of 22
+columns."""
 _SLICES_AT_A_TIME: Final = 2
 """Slices merged at the same time: Arrow itself reads each with more threads."""
 
@@ -376,6 +377,7 @@ class _StoredBase:
     file: PlannedSlice
     _place: tuple[pafs.FileSystem, list[str]]
     _fragment: ds.Fragment
+    _ways: dict[bool, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scan: FileScan, file: PlannedSlice) -> _StoredBase:
@@ -449,10 +451,15 @@ class _StoredBase:
         if run:
             yield starts[run[0]], starts[run[-1] + 1], self._fragment.subset(row_group_ids=run)
 
+    @contextmanager
     def _reading(
         self, scan: FileScan, part: ds.Fragment | None = None
-    ) -> AbstractContextManager[tuple[FileReader, list[ds.Fragment]]]:
-        return scan._reading([self.file], *self._place, [part or self._fragment])
+    ) -> Iterator[tuple[FileReader, list[ds.Fragment]]]:
+        with scan._reading([self.file], *self._place, [part or self._fragment]) as (
+            reader,
+            fragments,
+        ):
+            yield replace(reader, ways=self._ways), fragments
 
 
 def _ends(files: Sequence[PlannedSlice]) -> list[int]:
