@@ -128,17 +128,26 @@ class SliceMerging:
         with ExitStack() as files:
             held, shards = self._held(blocks, parts, files)
             if shards is None:
-                yield merged_logs(joined(held), base, self.rules, condition)
+                yield self._merge(held, base, condition)
                 return
             del held
             tail, dead = files.enter_context(StoredRows(self.memory)), []
             for number in range(len(shards)):
                 if some := shards.read(number):
-                    found = merged_logs(joined(some), base, self.rules, condition)
+                    found = self._merge(some, base, condition)
                     dead.append(found.dead)
                     for rows in found.tail:
                         tail.write(rows)
             yield MergedLogs(distinct(np.concatenate(dead)), tail.read())
+
+    def _merge(
+        self, parts: Sequence[BlockRows], base: BaseRows | None, condition: pc.Expression | None
+    ) -> MergedLogs:
+        logs = joined(parts)
+        keys = None if logs.positions is not None else logs.rows.column(RECORD_KEY)
+        if keys is not None and RECORD_KEY not in self.schema.names:
+            logs = replace(logs, rows=logs.rows.drop_columns(RECORD_KEY))
+        return merged_logs(logs, keys, base, self.rules, condition)
 
     def _needed(self, columns: Collection[str], *, by_positions: bool) -> pa.Schema:
         """The columns to read of log rows."""
@@ -166,7 +175,8 @@ class SliceMerging:
         keys = pc.replace_with_mask(
             stored.combine_chunks(), stored.is_null().combine_chunks(), made.combine_chunks()
         )
-        return replace(part, rows=part.rows.set_column(at, part.rows.schema.field(at), keys))
+        rows = part.rows.set_column(at, part.rows.schema.field(at), keys)
+        return replace(part, rows=rows, lacking=part.lacking - {RECORD_KEY})
 
     def _held(
         self, blocks: Sequence[SliceBlock], parts: Iterable[BlockRows], files: ExitStack
@@ -198,14 +208,18 @@ def _shards(part: BlockRows, count: int) -> Positions:
 
 
 def merged_logs(
-    logs: LogRows, base: BaseRows | None, rules: MergeRules, condition: pc.Expression | None = None
+    logs: LogRows,
+    keys: pa.ChunkedArray | None,
+    base: BaseRows | None,
+    rules: MergeRules,
+    condition: pc.Expression | None = None,
 ) -> MergedLogs:
     """Merge log rows into a base file.
 
-    By their record keys where they have no positions. Rows that do not meet the condition may be
-    missing.
+    ``keys`` are their record keys, ``None`` where they have positions. Rows that do not meet the
+    condition may be missing.
     """
-    codes, uniques = _codes(logs)
+    codes, uniques = _codes(logs, keys)
     ranks = _ranks(logs, codes, rules)
     fills = rules.fill is not None or ABSENT in logs.rows.column_names
     if fills:
@@ -282,14 +296,12 @@ class _Met:
     needs: Mask
 
 
-def _codes(logs: LogRows) -> tuple[Positions, pa.Array]:
+def _codes(logs: LogRows, keys: pa.ChunkedArray | None) -> tuple[Positions, pa.Array]:
     """Ordinals of keys or positions, and what they stand for."""
-    if logs.positions is None:
-        found = logs.rows.column(RECORD_KEY).combine_chunks()
-    elif (logs.positions[1:] > logs.positions[:-1]).all():
-        return np.arange(len(logs.positions)), pa.array(logs.positions)
-    else:
-        found = pa.array(logs.positions)
+    positions = logs.positions
+    if positions is not None and (positions[1:] > positions[:-1]).all():
+        return np.arange(len(positions)), pa.array(positions)
+    found = pa.array(positions) if keys is None else keys.combine_chunks()
     encoded = found.dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 

@@ -236,6 +236,16 @@ def reads(tmp_path: Path) -> None:
     assert "### one-partition" in page
 
 
+def reads_with_logs(tmp_path: Path) -> None:
+    few = some_cases("keys", "one-slice", "avro-block", "memory")
+    answers, found, page = answers_of(tmp_path, "merge_on_read.py", "--scale", "0.002", *few)
+    assert answers["keys", "hudi-core"] == answers["keys", "hudi-rs"] == 2000
+    assert answers["one-slice", "hudi-core"] == answers["one-slice", "base files alone"] == 20
+    assert answers["avro-block", "Avro by numpy"] == answers["avro-block", "Parquet"] == 1000
+    assert all(one["work"] > 0 for one in found["targets"])
+    assert "### memory" in page
+
+
 def small_commits(tmp_path: Path) -> None:
     case = "small_commits_s3" if IS_WHOLE else "small_commits"
     chosen = ("--cases", case, "--scale", "0.005")
@@ -248,7 +258,7 @@ def small_commits(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "runs",
-    [upserts, more_upserts, connector, formats, metadata, reads, small_commits],
+    [upserts, more_upserts, connector, formats, metadata, reads, reads_with_logs, small_commits],
     ids=lambda one: one.__name__,
 )
 def test_every_case_runs(runs: Callable[[Path], None], tmp_path: Path) -> None:

@@ -276,6 +276,31 @@ def test_rows_by_positions_without_columns_are_as_many(tmp_path: Path) -> None:
     assert sum(one.num_rows for one in found.to_batches([])) == 2
 
 
+@pytest.mark.parametrize("limit", ["1", "1000000"], ids=["disk", "memory"])
+def test_a_partial_update_of_a_table_without_meta_columns(tmp_path: Path, limit: str) -> None:
+    made = hudi.Table.create(
+        tmp_path / "t",
+        SCHEMA_OF_LOGS,
+        record_key="id",
+        ordering_field="ts",
+        options={**NO_METADATA_TABLE, "hoodie.populate.meta.fields": "false"},
+    )
+    made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
+    table = merge_on_read(made)
+    instant = instant_of(table)
+    fields = [field for field in FIELDS if field.name != "w"]
+    given = [
+        {name: None if name.startswith("_hoodie_") else value for name, value in row.items()}
+        for row in meta(instant, "a")
+    ]
+    header = {HeaderKey.IS_PARTIAL: "true"}
+    put(table, data_block(instant, given, fields, kind=BlockType.PARQUET, header=header))
+    found = hudi.Table.open(table.path, options={"hoodie.memory.merge.max.size": limit})
+    read = {row["id"]: (row["ts"], row["w"]) for row in found.to_arrow().to_pylist()}
+    assert read == {"a": (9, "old"), "b": (1, "old"), "c": (1, "old")}
+    assert found.count() == 3
+
+
 # --- rows on the disk
 
 
