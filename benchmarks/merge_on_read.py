@@ -16,7 +16,6 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
-from unittest.mock import patch
 
 import fastavro
 import hudi as hudi_rs
@@ -55,7 +54,7 @@ READS: Final = (WHOLE, BY_COMMIT, BY_EVENT, BY_KEYS)
 ONE_SLICE, BLOCK, MEMORY = "one-slice", "avro-block", "memory"
 CASES: Final = (*READS, ONE_SLICE, BLOCK, MEMORY)
 LOGS, BASES, HUDI_RS = "hudi-core", "base files alone", "hudi-rs"
-POLARS, NUMPY, PARQUET = "Avro by polars", "Avro by numpy", "Parquet"
+AVRO, PARQUET = "Avro", "Parquet"
 TARGETS: Final = (
     *(
         Target(case, LOGS, BASES, allowed)
@@ -68,8 +67,7 @@ TARGETS: Final = (
         )
     ),
     *(Target(case, LOGS, HUDI_RS, 1.0) for case in READS),
-    Target(BLOCK, POLARS, PARQUET, 6.0),
-    Target(BLOCK, NUMPY, PARQUET, 18.0),
+    Target(BLOCK, AVRO, PARQUET, 6.0),
 )
 SLICES: Final = 100
 BLOCK_ROWS: Final = 100_000
@@ -162,11 +160,9 @@ def _of_blocks(
     assert isinstance(parsed, dict)
     avro = encode_avro_content([encode_datum(row, parsed) for row in block.to_pylist()])
     text = json.dumps(schema)
-    without_polars = patch.dict(sys.modules, {"polars": None})
     calls = {
         PARQUET: lambda: int(parquet_rows(parquet, None, "block").num_rows),
-        POLARS: lambda: int(avro_rows(avro, text, None, "block").num_rows),
-        NUMPY: without_polars(lambda: int(avro_rows(avro, text, None, "block").num_rows)),
+        AVRO: lambda: int(avro_rows(avro, text, None, "block").num_rows),
     }
     return calls, repeats, count
 

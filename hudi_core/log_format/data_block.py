@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Collection
-from io import BytesIO
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_core.avro.columns import Columns, arrow_values, decode_columns
-from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
+from hudi_core.avro.datum import decode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.log_format.block import CONTENT_VERSION
 from hudi_core.schema.arrow_types import is_text
 from hudi_core.schema.avro_types import record_from_avro
 
-_MANY: Final = 1000
-"""Records from which on it pays to import polars."""
-_MAGIC: Final = b"Obj\x01"
-_SYNC: Final = bytes(16)
-_FILE: Final = parse_writer_schema(
-    json.dumps(
-        {
-            "type": "record",
-            "name": "header",
-            "fields": [
-                {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
-                {"name": "meta", "type": {"type": "map", "values": "bytes"}},
-                {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
-            ],
-        }
-    ),
-    "header",
-).parsed
-_NUMBER: Final = parse_writer_schema(
-    json.dumps({"type": "record", "name": "number", "fields": [{"name": "n", "type": "long"}]}),
-    "number",
-).parsed
 _HEAD: Final = struct.Struct(">ii")
 _LENGTH: Final = struct.Struct(">i")
 
@@ -72,8 +47,6 @@ def avro_rows(content: bytes, schema: str, names: Collection[str] | None, path: 
     parsed = parse_writer_schema(schema, path).parsed
     try:
         if all(_is_plain(one["type"]) for one in parsed["fields"]):
-            if len(records[0]) >= _MANY and (whole := _by_polars(content, records, schema, fields)):
-                return whole
             found = decode_columns(content, *records, parsed, path)
             columns = [_column(found, one, path) for one in fields]
         else:
@@ -84,40 +57,6 @@ def avro_rows(content: bytes, schema: str, names: Collection[str] | None, path: 
     except (ValueError, TypeError, LookupError, OverflowError) as error:
         raise CorruptMetadataError(path, f"an Avro block cannot be decoded: {error}") from error
     return pa.table(columns, schema=pa.schema(fields))
-
-
-def _by_polars(
-    content: bytes, records: tuple[list[int], list[int]], schema: str, fields: list[pa.Field]
-) -> pa.Table | None:
-    """Plain records decoded by polars; ``None`` where it fails or lacks.
-
-    100,000 records of 22 columns take a third of the time that our decoder takes.
-    """
-    try:
-        import polars as pl  # noqa: PLC0415 - not everybody has it
-    except ImportError:
-        return None
-    # polars reads whole Avro files: one block of the records without their lengths
-    kept = np.ones(len(content), np.bool_)
-    kept[: records[0][0]] = False
-    for byte in range(1, _LENGTH.size + 1):
-        kept[np.array(records[0]) - byte] = False
-    data = np.frombuffer(content, np.uint8)[kept].tobytes()
-    head = encode_datum({"magic": _MAGIC, "meta": _meta(schema), "sync": _SYNC}, _FILE)
-    sizes = b"".join(encode_datum({"n": n}, _NUMBER) for n in (len(records[0]), len(data)))
-    names = [one.name for one in fields]
-    try:
-        with BytesIO(b"".join((head, sizes, data, _SYNC))) as file:
-            found = pl.read_avro(file, columns=names).to_arrow()
-        return pa.table(
-            [found.column(one.name).cast(one.type) for one in fields], pa.schema(fields)
-        )
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, pa.ArrowException):
-        return None
-
-
-def _meta(schema: str) -> dict[str, bytes]:
-    return {"avro.schema": schema.encode(), "avro.codec": b"null"}
 
 
 def _is_plain(kind: Any) -> bool:

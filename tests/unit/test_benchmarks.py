@@ -241,7 +241,7 @@ def reads_with_logs(tmp_path: Path) -> None:
     answers, found, page = answers_of(tmp_path, "merge_on_read.py", "--scale", "0.002", *few)
     assert answers["keys", "hudi-core"] == answers["keys", "hudi-rs"] == 2000
     assert answers["one-slice", "hudi-core"] == answers["one-slice", "base files alone"] == 20
-    assert answers["avro-block", "Avro by numpy"] == answers["avro-block", "Parquet"] == 1000
+    assert answers["avro-block", "Avro"] == answers["avro-block", "Parquet"] == 1000
     assert all(one["work"] > 0 for one in found["targets"])
     assert "### memory" in page
 
