@@ -135,7 +135,10 @@ def read_block(
 def _decoded(
     files: DataFiles, block: SliceBlock, schema: pa.Schema, rules: MergeRules
 ) -> tuple[pa.Table, Mask, Mask, frozenset[str]]:
-    """Rows, which of them delete, which whatever is stored; and the columns of the block."""
+    """Rows of a block, which delete, and the block's columns.
+
+    Of the deletes those that hold whatever is stored come apart.
+    """
     path, content = block.path, content_of(files, block)
     if block.place.type == BlockType.DELETE:
         return _deletes(content.to_pybytes(), schema, rules, path)

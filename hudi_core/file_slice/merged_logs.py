@@ -38,7 +38,7 @@ _BATCH_ROWS: Final = 1 << 17
 
 
 class BaseRows(Protocol):
-    """Rows of a slice's base file, read where they are needed, a part at a time.
+    """Rows of a slice's base file, read part by part.
 
     Parts are in the order of the file and come with the position of their first row.
     ``can_match``: whether some of them may be wanted.
@@ -181,7 +181,7 @@ class SliceMerging:
     def _held(
         self, blocks: Sequence[SliceBlock], parts: Iterable[BlockRows], files: ExitStack
     ) -> tuple[list[BlockRows], Shards | None]:
-        """Log rows in memory, or those of all blocks in shards on the disk."""
+        """Log rows in memory, or all of them in shards."""
         held: list[BlockRows] = []
         shards: Shards | None = None
         size = content = 0
@@ -259,7 +259,10 @@ def _any(condition: pc.Expression, rows: pa.Table) -> bool:
 
 
 def _kept(rows: pa.Table, stays: Mask) -> Iterator[pa.Table]:
-    """Yield the rows that stay, a part at a time: they are not there twice."""
+    """Yield the rows that stay, part by part.
+
+    They are not in memory twice.
+    """
     if stays.all():
         yield rows
         return
@@ -319,7 +322,7 @@ def _ranks(logs: LogRows, codes: Positions, rules: MergeRules) -> Positions:
 
 
 def _winners(codes: Positions, ranks: Positions, rules: MergeRules) -> Positions:
-    """Which log row of each key counts, in the order of the codes."""
+    """Which log row counts, by the codes of the keys."""
     count = len(codes)
     order = np.argsort(codes, kind="stable")
     sorted_codes = codes[order]
@@ -358,7 +361,10 @@ def _since_deletes(
 def _meetings(
     logs: LogRows, uniques: pa.Array, base: BaseRows | None
 ) -> tuple[Positions, Positions]:
-    """Pairs of a folded row and a position in the base file, these ascending."""
+    """Pairs of a folded row and a position in the base file.
+
+    The positions ascend.
+    """
     if base is None:
         return _NONE, _NONE
     if logs.positions is not None:

@@ -1,4 +1,4 @@
-"""Log rows of a slice on the disk, where memory is not to hold them all.
+"""Log rows of a slice on the disk, beyond what memory holds.
 
 Rows of one key are in one shard, in the order in which they were written, so that shards are merged
 one after the other. The files have no names: the system takes them away with their last user.
@@ -36,7 +36,10 @@ class MergeMemory:
     folder: str | None = None
 
     def shards_for(self, size: float) -> int:
-        """Into how many shards rows of so many bytes go: merged, a shard is there twice."""
+        """Into how many shards rows of so many bytes go.
+
+        A shard that is merged is there twice.
+        """
         return int(min(max(2, -(-2 * size // self.limit)), _MOST_SHARDS))
 
     @contextmanager

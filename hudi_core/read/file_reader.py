@@ -83,9 +83,9 @@ class FileReader:
                 yield from self._brought_up(way, some)
 
     def without(self, fragment: ds.Fragment, gone: Positions) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file, read at once, but for some positions.
+        """Yield the rows of a file but for some positions.
 
-        Batches would be slices of row groups, which all stay in memory until the last is filtered:
+        It is read at once. Batches would be slices of row groups, which all stay in memory until the last is filtered:
         it takes 1.4 times the work.
         """
         # a table without columns does not know how many rows it has

@@ -368,9 +368,9 @@ def _has_logs(file: PlannedSlice) -> bool:
 
 @dataclass(frozen=True)
 class _StoredBase:
-    """The base file of a slice, of which about one row group is in memory; its footer is read once.
+    """The base file of a slice, read by row groups.
 
-    ``scan`` says which rows are wanted.
+    Its footer is read once. ``scan`` says which rows are wanted.
     """
 
     scan: FileScan
@@ -433,7 +433,9 @@ class _StoredBase:
     def _parts(
         self, numbers: Iterable[int], columns: int
     ) -> Iterator[tuple[int, int, ds.Fragment]]:
-        """Yield runs of row groups: first row, row behind the last, and what reads them.
+        """Yield runs of row groups.
+
+        Each with its first row, the row behind its last one, and what reads it.
 
         A run is one row group, or several with few values in so many columns.
         """
