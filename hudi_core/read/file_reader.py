@@ -85,8 +85,8 @@ class FileReader:
     def without(self, fragment: ds.Fragment, gone: Positions) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a file but for some positions.
 
-        It is read at once. Batches would be slices of row groups, which all stay in memory until the last is filtered:
-        it takes 1.4 times the work.
+        It is read at once. Batches would be slices of row groups, which all stay in memory until
+        the last is filtered: it takes 1.4 times the work.
         """
         # a table without columns does not know how many rows it has
         needed = self._needed() or self.schema.names[:1]
