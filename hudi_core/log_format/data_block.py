@@ -31,7 +31,9 @@ def parquet_rows(content: pa.Buffer | bytes, names: Collection[str] | None, path
         with pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us") as file:
             stored = file.schema_arrow
             wanted = [name for name in stored.names if names is None or name in names]
-            return file.read(wanted or stored.names[:1])
+            rows = file.read(wanted or stored.names[:1])
+        rows.validate(full=True)  # strings of damaged blocks may be no UTF-8
+        return rows
     except (OSError, ValueError, pa.ArrowException) as error:
         raise CorruptMetadataError(path, f"a Parquet block cannot be read: {error}") from error
 

@@ -413,6 +413,14 @@ def test_files_of_shards_end_with_the_read(table: hudi.Table, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("kind", [BlockType.AVRO, BlockType.PARQUET])
+def test_a_string_that_is_no_utf8(table: hudi.Table, kind: BlockType) -> None:
+    content = data_block(instant_of(table), meta(instant_of(table), "a"), FIELDS, kind=kind)
+    put(table, content.replace(b"new", b"n\xffw"))
+    with refused(Path(table.path), CorruptMetadataError, "UTF"):
+        shown(table)
+
+
+@pytest.mark.parametrize("kind", [BlockType.AVRO, BlockType.PARQUET])
 def test_changed_bytes_are_errors_or_rows(table: hudi.Table, kind: BlockType) -> None:
     """Whatever is changed in a log, a read ends with rows, or with an error that names a file."""
     instant, [into] = instant_of(table), table.file_slices()
