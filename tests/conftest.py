@@ -59,9 +59,14 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# `make test` takes a third of them, others in each turn
+settings.register_profile(
+    "third", settings.get_profile("fixed"), derandomize=False, database=None, max_examples=20
+)
 settings.register_profile("quick", settings.get_profile("fixed"), max_examples=8)
 settings.register_profile("search", deadline=None, max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+_USUAL = "third" if os.environ.get("HUDI_CAMPAIGN") == "third" else "fixed"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _USUAL))
 
 
 pytest_plugins = [
