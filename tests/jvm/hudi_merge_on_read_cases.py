@@ -1,0 +1,178 @@
+"""Random histories of merge-on-read tables that Hudi-Spark writes, read by us after each step.
+
+Rows with their meta columns, base files alone, a past state, and filters with data skipping by the
+metadata table that Hudi-Spark keeps, and without it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import CorruptMetadataError
+from tests.jvm.engines import Engine, EngineDiedError, EngineError
+from tests.jvm.log_histories import History, Kind, Options, kind_of
+from tests.jvm.report import OwnFailureError, own_failure
+
+COUNT: Final = 50
+LEAST, MOST = 6, 12
+WITHOUT: Final = {"hoodie.metadata.enable": "false"}
+READ_OPTIMIZED: Final = {"hoodie.datasource.query.type": "read_optimized"}
+OWN: Final = ["id", "fare"]
+
+
+@pytest.mark.parametrize(
+    "number", range(COUNT), ids=lambda number: f"{number:02}-{kind_of(number)}"
+)
+def test_a_history(hudi_spark: Engine, number: int, tmp_path: Path) -> None:
+    history = History(number, kind_of(number), hudi_spark, tmp_path / "table")
+    history.begin()
+    is_read_like_theirs(history)
+    for _ in range(history.drawn.randrange(LEAST, MOST + 1)):
+        history.step()
+        is_read_like_theirs(history)
+
+
+# --- what Hudi-Spark writes and cannot read -------------------------------------------------------
+
+
+PLAIN: Final = Kind(
+    version=9,
+    partitioned=False,
+    index="SIMPLE",
+    ordering="ts",
+    payload=None,
+    mode="",
+    blocks="avro",
+    positions=True,
+    metadata=False,
+    deletes=False,
+    small_files=False,
+)
+
+
+@own_failure("Hudi-Spark looks for `_hoodie_is_deleted` in updates of other columns")
+@pytest.mark.parametrize("blocks", ["avro", "parquet"])
+def test_updates_of_some_columns_beside_a_delete_column(
+    hudi_spark: Engine, blocks: str, tmp_path: Path
+) -> None:
+    history = History(0, replace(PLAIN, deletes=True, blocks=blocks), hudi_spark, tmp_path / "t")
+    history.begin()
+    stored = {row["id"]: row for row in hudi.Table.open(history.path).to_arrow(OWN).to_pylist()}
+    history.taken.append("merge_into")
+    given = history.rows([3, 5], deletes=False)
+    history.merge_into(given, ["fare"])
+    for row in given.to_pylist():
+        stored[row["id"]]["fare"] = row["fare"]
+    found = hudi.Table.open(history.path).to_arrow(OWN).to_pylist()
+    assert {row["id"]: row for row in found} == stored
+    try:
+        hudi_spark.read(history.path)
+    except EngineError as error:
+        raise OwnFailureError(str(error)) from error
+
+
+@own_failure("Hudi-Spark writes updates of rows that are not there, and reading ends its Java")
+def test_updates_of_no_row(hudi_spark: Engine, tmp_path: Path) -> None:
+    """Where keys have buckets, `MERGE INTO` does not look whether there is a row to update."""
+    history = History(1, replace(PLAIN, index="BUCKET"), hudi_spark, tmp_path / "t")
+    history.begin()
+    history.merge_into(history.rows([900], deletes=False), ["fare", "ts"])
+    with pytest.raises(CorruptMetadataError, match="a partial update in its logs has no row"):
+        hudi.Table.open(history.path).to_arrow()
+    try:
+        hudi_spark.read(history.path)
+    except (EngineError, EngineDiedError) as error:
+        raise OwnFailureError(str(error)) from error
+
+
+# --- the judge ------------------------------------------------------------------------------------
+
+
+def is_read_like_theirs(history: History) -> None:
+    """Compare every way to read a table with what Hudi-Spark reads."""
+    drawn = random.Random(f"reads {history.number} {len(history.taken)}")
+    path, engine, said = history.path, history.engine, " > ".join(history.taken)
+    metadata = {"hoodie.metadata.enable": str(history.kind.metadata).lower()}
+    theirs = engine.read(path, metadata)
+    history.keys = frozenset(int(one[1:]) for one in theirs["id"].to_pylist())
+    table, plain = hudi.Table.open(path), hudi.Table.open(path, WITHOUT)
+    ours = table.to_arrow()
+    assert ours.column_names == theirs.column_names, said
+    assert_alike(ours, theirs, said)
+    assert table.count() == theirs.num_rows, said
+    bases = hudi.read(None, path, READ_OPTIMIZED)
+    assert_alike(bases, engine.read(path, {**metadata, **READ_OPTIMIZED}), f"bases, {said}")
+    times = [one.requested_time for one in table.timeline.completed_writes()]
+    if len(times) > 1 and drawn.random() < 0.5:
+        is_read_as_of(history, drawn.choice(times[:-1]), metadata)
+    for _ in range(4):
+        wanted = condition(theirs, drawn)
+        right = texts(theirs.filter(wanted))
+        for one in (table, plain):
+            assert texts(one.to_arrow(filter=wanted)) == right, f"{wanted}, {said}"
+
+
+def is_read_as_of(history: History, time: str, options: Options) -> None:
+    """Compare a past state, unless Hudi-Spark refuses it after a clean."""
+    said = f"as of {time}, {' > '.join(history.taken)}"
+    try:
+        theirs = history.engine.read(history.path, {**options, "as.of.instant": time})
+    except EngineError as error:
+        if "Cleaner cleaned up the timestamp of interest" in str(error):
+            return
+        raise
+    ours = hudi.Table.open(history.path).to_arrow(as_of=time)
+    # Hudi-Spark reads a past state in the columns of its time
+    later = [name for name in ours.column_names if name not in theirs.column_names]
+    assert all(ours[name].null_count == ours.num_rows for name in later), said
+    assert_alike(ours.drop_columns(later), theirs, said)
+
+
+def condition(rows: pa.Table, drawn: random.Random) -> pc.Expression:
+    """A condition on values of some row, such as one that an update brought."""
+    names = [
+        *("id", "ts", "city", "name", "fare", "number", "price", "at", "day"),
+        "_hoodie_record_key",
+    ]
+    name = drawn.choice(names)
+    values = [one for one in rows[name].to_pylist() if one is not None]
+    column = pc.field(name)
+    if not values:
+        return column.is_null()
+    value = pa.scalar(drawn.choice(values), rows.schema.field(name).type)
+    found: pc.Expression = drawn.choice(
+        [column == value, column == value, column > value, column <= value, column.is_null()]
+    )
+    if drawn.random() < 0.3:
+        found = found & condition(rows, drawn)
+    return found
+
+
+def assert_alike(ours: pa.Table, theirs: pa.Table, said: str) -> None:
+    """Compare rows, in any order, and name those that differ."""
+    found, wanted = texts(ours), texts(theirs)
+    if found != wanted:
+        more, less = list(found), list(wanted)
+        for one in found:
+            if one in less:
+                less.remove(one)
+                more.remove(one)
+        raise AssertionError(f"{said}\nours: {_shown(more)}\ntheirs: {_shown(less)}")
+
+
+def _shown(rows: Sequence[str]) -> str:
+    return "\n  ".join([f"{len(rows)} rows", *rows[:3]])
+
+
+def texts(rows: pa.Table) -> list[str]:
+    """Rows as strings, sorted."""
+    return sorted(str(sorted(row.items())) for row in rows.to_pylist())
