@@ -80,6 +80,32 @@ def test_updates_of_some_columns_beside_a_delete_column(
         raise OwnFailureError(str(error)) from error
 
 
+ORDERED: Final = pa.schema([(name, pa.string()) for name in ("id", "order", "word")])
+STRINGS: Final = own_failure(
+    "Hudi-Spark compares strings of Parquet blocks after their memory has other content"
+)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("blocks", ["avro", pytest.param("parquet", marks=STRINGS)])
+def test_strings_that_order_rows(
+    hudi_spark: Engine, version: int, blocks: str, tmp_path: Path
+) -> None:
+    kind = replace(PLAIN, version=version, ordering="order", blocks=blocks)
+    history = History(0, kind, hudi_spark, tmp_path / "t")
+    before = [{"id": f"k{n}", "order": f"b{n % 5}", "word": "before"} for n in range(12)]
+    after = [{"id": f"k{n}", "order": f"b{n * 3 % 5}", "word": "x" * (n % 4)} for n in range(12)]
+    for operation, rows in (("insert", before), ("upsert", after)):
+        history.save(operation, pa.Table.from_pylist(rows, ORDERED))
+    pairs = zip(before, after, strict=True)
+    right = [(new if new["order"] >= old["order"] else old)["word"] for old, new in pairs]
+    rows = {row["id"]: row["word"] for row in hudi.Table.open(history.path).to_arrow().to_pylist()}
+    assert [rows[row["id"]] for row in before] == right
+    theirs = dict(hudi_spark.values(history.path, ["id", "word"]))
+    if [theirs[row["id"]] for row in before] != right:
+        raise OwnFailureError(str(theirs))
+
+
 @own_failure("Hudi-Spark writes updates of rows that are not there, and reading ends its Java")
 def test_updates_of_no_row(hudi_spark: Engine, tmp_path: Path) -> None:
     """Where keys have buckets, `MERGE INTO` does not look whether there is a row to update."""
