@@ -176,6 +176,8 @@ _SCHEDULED: Final = {
     "hoodie.compact.schedule.inline": "true",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
+_NO_METADATA_COMPACTION: Final = {"hoodie.metadata.compact.max.delta.commits": "100"}
+"""Hudi does not roll back what its metadata table has compacted."""
 _LOG_COMPACTION: Final = {
     "hoodie.log.compaction.enable": "true",
     "hoodie.log.compaction.inline": "true",
@@ -257,7 +259,6 @@ class History:
     taken: list[str] = field(default_factory=list)
     keys: frozenset[int] = frozenset()
     drawn: random.Random = field(init=False)
-    _is_named: bool = False
     _keys: int = 0
 
     def __post_init__(self) -> None:
@@ -340,13 +341,13 @@ class History:
         named = {"hoodie.datasource.write.operation": operation}
         self.engine.save(rows, self.path, {**self.kind.options, **named, **(more or {})})
 
-    def insert(self, count: int, operation: str) -> None:
+    def insert(self, count: int, operation: str, more: Options | None = None) -> None:
         """Insert rows of new keys."""
-        self.save(operation, self.rows(self.new(count), deletes=False))
+        self.save(operation, self.rows(self.new(count), deletes=False), more)
 
-    def _insert(self) -> None:
+    def _insert(self, more: Options | None = None) -> None:
         is_bulk = self.drawn.random() < 0.5 and self.kind.index != "CONSISTENT"
-        self.insert(self.drawn.randrange(1, 20), "bulk_insert" if is_bulk else "insert")
+        self.insert(self.drawn.randrange(1, 20), "bulk_insert" if is_bulk else "insert", more)
 
     def _upsert(self, more: Options | None = None) -> None:
         keys = self.some(self.drawn.randrange(1, 15))
@@ -356,17 +357,16 @@ class History:
             keys += self.drawn.sample(keys, 1)
         self.save("upsert", self.rows(keys), more)
 
-    def _delete(self) -> None:
-        self.save("delete", self.rows(self.some(self.drawn.randrange(1, 5))))
+    def _delete(self, more: Options | None = None) -> None:
+        self.save("delete", self.rows(self.some(self.drawn.randrange(1, 5))), more)
 
     # --- statements --------------------------------------------------------------------------
 
     def sql(self, text: str) -> list[tuple[Any, ...]]:
         """Run a statement, where ``{t}`` is the table."""
-        name = f"logs_{self.number}"
-        if not self._is_named:
-            self.engine.sql(f"create table {name} using hudi location 'file://{self.path}'")
-            self._is_named = True
+        name = f"logs_{self.number}_{len(self.schema)}"  # a name keeps the columns that it had
+        create = f"create table if not exists {name} using hudi location 'file://{self.path}'"
+        self.engine.sql(create)
         self.engine.sql(f"refresh table {name}")
         settings = {name: value for name, value in self.kind.options.items() if "name" not in name}
         with self.engine.configured(settings):
@@ -387,7 +387,7 @@ class History:
         inserts = drawn.random() < 0.3
         columns = ["fare", "name", "price", "tags", "place", "paid", "bytes"]
         chosen = drawn.sample(columns, drawn.randrange(1, 4))
-        if self.kind.payload is not None:
+        if self.kind.payload is not None or self.kind.index == "GLOBAL_SIMPLE":
             chosen = self.schema.names  # all of them, or Hudi-Spark refuses the statement
         elif self.kind.ordering:
             chosen += self.kind.ordering.split(",")
@@ -423,14 +423,18 @@ class History:
 
     def _roll_back(self) -> None:
         drawn = self.drawn
-        write: Callable[[], None] = drawn.choice([self._upsert, self._delete, self._insert])
-        write()
+        write: Callable[[Options], None]
+        write = drawn.choice([self._upsert, self._delete, self._insert])
+        write(_NO_METADATA_COMPACTION)
         timeline = self.path / ".hoodie" / "timeline"
         last = max(one.name for one in timeline.glob("*_*.deltacommit"))
         time = last.partition("_")[0]
         self.sql(f"call rollback_to_instant(table => '{{t}}', instant_time => '{time}')")
 
     def _cluster(self) -> None:
+        if self.kind.index == "BUCKET":  # Hudi does not cluster buckets
+            self._upsert()
+            return
         self.sql("call run_clustering(table => '{t}')")
 
     def _clean(self) -> None:
