@@ -176,6 +176,11 @@ _SCHEDULED: Final = {
     "hoodie.compact.schedule.inline": "true",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
+_CLUSTERING: Final = {
+    "hoodie.clustering.inline": "true",
+    "hoodie.clustering.inline.max.commits": "1",
+}
+_CLEAN: Final = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1"}
 _NO_METADATA_COMPACTION: Final = {"hoodie.metadata.compact.max.delta.commits": "100"}
 """Hudi does not roll back what its metadata table has compacted."""
 _LOG_COMPACTION: Final = {
@@ -276,9 +281,16 @@ class History:
         name = self.drawn.choices(steps, weights)[0]
         if name == "merge_into" and self.kind.deletes:
             name = "update"  # Hudi-Spark could not read what it writes
+        if self.has_several_orders:
+            name = _WITHOUT_NAME.get(name, name)
         self.taken.append(name)
         getattr(self, f"_{name}")()
         return str(name)
+
+    @property
+    def has_several_orders(self) -> bool:
+        """Whether there are several ordering fields: Hudi-Spark gives such a table no name."""
+        return "," in self.kind.ordering or self.kind.payload is PayloadKind.MYSQL_DEBEZIUM
 
     # --- rows --------------------------------------------------------------------------------
 
@@ -418,6 +430,12 @@ class History:
             self.sql("call run_compaction(op => 'schedule', table => '{t}')")
         self.sql("call run_compaction(op => 'run', table => '{t}')")
 
+    def _cluster_inline(self) -> None:
+        self._upsert(_CLUSTERING)
+
+    def _clean_inline(self) -> None:
+        self._upsert(_CLEAN)
+
     def _compact_logs(self) -> None:
         self._upsert(_LOG_COMPACTION)
 
@@ -449,7 +467,7 @@ class History:
     def _add_column(self) -> None:
         if NOTE.name in self.schema.names:
             self._upsert()
-        elif self.drawn.random() < 0.5 and self.kind.payload not in _EVENT_PAYLOADS:
+        elif self.drawn.random() < 0.5 and not self.has_several_orders:
             self.sql(f"alter table {{t}} add columns ({NOTE.name} string)")
             self.schema = self.schema.append(NOTE)
         else:
@@ -475,3 +493,14 @@ _STEPS: Final[Mapping[str, int]] = {
     "add_column": 2,
 }
 """Steps and how often they are drawn."""
+_WITHOUT_NAME: Final = {
+    "update": "upsert",
+    "delete_where": "delete",
+    "merge_into": "upsert",
+    "compact": "compact_inline",
+    "roll_back": "compact_logs",
+    "cluster": "cluster_inline",
+    "clean": "clean_inline",
+    "archive": "leave_a_compaction",
+}
+"""What is done instead of a statement."""
