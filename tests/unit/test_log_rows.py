@@ -195,6 +195,25 @@ def test_a_partial_update_behind_a_delete(table: hudi.Table, ordering: Wrapped |
     assert {row["id"]: row["w"] for row in by_hudi_rs(table.path)} == wanted
 
 
+@pytest.mark.parametrize("kind", [BlockType.AVRO, BlockType.PARQUET])
+def test_partial_updates_of_other_columns_than_those_read(tmp_path: Path, kind: BlockType) -> None:
+    """Their rows count, though none of their columns is wanted."""
+    made = hudi.Table.create(
+        tmp_path / "t", SCHEMA_OF_LOGS, record_key="id", options=NO_METADATA_TABLE
+    )
+    made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
+    table = merge_on_read(made)
+    instant = instant_of(table)
+    at = positions([0, 2], table.file_slices()[0].base_instant)
+    header = {HeaderKey.IS_PARTIAL: "true", **at}
+    keys = [{**row, "ts": 7} for row in meta(instant, "a", "c")]
+    put(table, data_block(instant, keys, FIELDS[:2], kind=kind, header=header))
+    found = hudi.Table.open(table.path)
+    assert found.count() == 3
+    for name, values in (("w", ["old"] * 3), ("ts", [1, 7, 7]), ("id", ["a", "b", "c"])):
+        assert sorted(found.to_arrow([name])[name].to_pylist()) == values
+
+
 def test_a_log_changes_the_first_row_of_a_key(tmp_path: Path) -> None:
     """Further rows of a key stay as they are, as Hudi-Spark and hudi-rs read them."""
     made = hudi.Table.create(
