@@ -86,10 +86,7 @@ class SnapshotQuery:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The latest schema, meta columns first, for past states too.
-
-        As in Hudi.
-        """
+        """The latest schema, meta columns first, for past states too."""
         return self._known.schema(lambda: read_schema(self.client, self._timeline))
 
     def is_of_the_state_of(self, other: SnapshotQuery) -> bool:
