@@ -93,6 +93,7 @@ def test_updates_that_bring_rows_into_a_range(
 def test_updates_of_some_columns_beside_a_delete_column(
     hudi_spark: Engine, blocks: str, tmp_path: Path
 ) -> None:
+    """Hudi-Spark fails on those in Avro blocks, and loses the rows of those in Parquet blocks."""
     history = History(0, replace(PLAIN, deletes=True, blocks=blocks), hudi_spark, tmp_path / "t")
     history.begin()
     stored = {row["id"]: row for row in hudi.Table.open(history.path).to_arrow(OWN).to_pylist()}
@@ -103,10 +104,39 @@ def test_updates_of_some_columns_beside_a_delete_column(
         stored[row["id"]]["fare"] = row["fare"]
     found = hudi.Table.open(history.path).to_arrow(OWN).to_pylist()
     assert {row["id"]: row for row in found} == stored
+    theirs = of_hudi_spark(history)
+    if stored.keys() - set(theirs["id"].to_pylist()) == set(given["id"].to_pylist()):
+        raise OwnFailureError("the updated rows are gone")
+    assert_alike(hudi.Table.open(history.path).to_arrow(), theirs, "")
+
+
+def of_hudi_spark(history: History) -> pa.Table:
+    """Rows as Hudi-Spark reads them, unless it fails."""
     try:
-        hudi_spark.read(history.path)
+        return history.engine.read(history.path)
     except EngineError as error:
         raise OwnFailureError(str(error)) from error
+
+
+DELETED: Final = own_failure("Hudi-Spark looks for the columns of the delete, which has none")
+
+
+@pytest.mark.parametrize("ordering", ["ts", pytest.param("", marks=DELETED)])
+def test_updates_of_a_row_that_logs_delete(
+    hudi_spark: Engine, ordering: str, tmp_path: Path
+) -> None:
+    """Hudi finds the key in the base file, of which the row is there again."""
+    history = History(3, replace(PLAIN, ordering=ordering), hudi_spark, tmp_path / "t")
+    history.begin()
+    stored = {row["id"]: row for row in hudi.Table.open(history.path).to_arrow(OWN).to_pylist()}
+    history.save("delete", history.rows([0]))
+    history.taken += ["later"] * 9
+    given = history.rows([0], deletes=False)
+    history.merge_into(given, ["fare", *([ordering] if ordering else [])])
+    stored["k000"]["fare"] = given["fare"][0].as_py()
+    found = hudi.Table.open(history.path).to_arrow(OWN).to_pylist()
+    assert {row["id"]: row for row in found} == stored
+    assert_alike(hudi.Table.open(history.path).to_arrow(), of_hudi_spark(history), "")
 
 
 ORDERED: Final = pa.schema([(name, pa.string()) for name in ("id", "order", "word")])
