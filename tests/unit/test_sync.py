@@ -249,6 +249,10 @@ WITH_LOGS = pytest.mark.parametrize(
 """The entries of a table with logs, by the options of the sync."""
 
 
+def cities_of(table: hudi.Table) -> list[str]:
+    return sorted(set(table.to_arrow(["city"])["city"].to_pylist()))
+
+
 def rows_by_name(lake: Lake, name: str) -> list[dict[str, Any]]:
     connector = lake.connector()
     with connector.scan(TableName(lake.name, name)) as source:
@@ -270,7 +274,7 @@ def test_a_table_with_logs_has_an_entry_for_each_query(
         found = lake.entry(name)
         assert found.sd.inputFormat == input_format
         partitions = lake.partitions(name)
-        assert sorted(partitions) == ["city=lima", "city=oslo", "city=rome"]
+        assert sorted(partitions) == [f"city={one}" for one in cities_of(table)]
         assert {one.sd.inputFormat for one in partitions.values()} == {input_format}
         as_base_files = found.sd.serdeInfo.parameters["hoodie.query.as.ro.table"]
         assert as_base_files == str(input_format == BASE_FILES).lower()
@@ -843,7 +847,7 @@ def test_a_table_with_logs_in_glue(
         assert place["InputFormat"] == input_format
         as_base_files = place["SerdeInfo"]["Parameters"]["hoodie.query.as.ro.table"]
         assert as_base_files == str(input_format == BASE_FILES).lower()
-        assert sorted(catalog.partitions(name)) == ["lima", "oslo", "rome"]
+        assert sorted(catalog.partitions(name)) == cities_of(table)
     assert table.sync("glue", options=options).is_up_to_date
 
 
