@@ -11,7 +11,6 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.actions.clean import require_not_cleaned
-from hudi_core.config.kinds import TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.support import require_readable_table
 from hudi_core.config.table import TableConfig
@@ -130,9 +129,7 @@ class SnapshotQuery:
 
     def _plan_of(self, slices: Sequence[FileSlice], until: InstantTime | None) -> ReadPlan:
         files = tuple(self.planned_slices(slices, until))
-        has_logs = self.client.config.table_type is TableType.MERGE_ON_READ
-        timeline = self._timeline if has_logs else None
-        return ReadPlan(files, self.schema, timeline=timeline)
+        return ReadPlan(files, self.schema, timeline=self._timeline)
 
     @cached_property
     def latest_time(self) -> InstantTime | None:

@@ -151,10 +151,6 @@ def file_scan(
     conditions = [to_filter(row_filter, plan.schema), plan.row_condition()]
     given = [condition for condition in conditions if condition is not None]
     condition = reduce(operator.and_, given) if given else None
-    merging = None
-    if client.config.table_type is TableType.MERGE_ON_READ:
-        merging = slice_merging(client, plan.schema, plan.timeline)
-        merging = replace(merging, skips=plan.skips_merge)
     return FileScan(
         client.files,
         plan.schema,
@@ -162,7 +158,7 @@ def file_scan(
         condition,
         batch_rows,
         virtual_keys(client, plan.schema, plan.files),
-        merging=merging,
+        merging=slice_merging(client, plan.schema, plan.timeline, skips=plan.skips_merge),
     )
 
 
@@ -175,16 +171,25 @@ _SLICES_AT_A_TIME: Final = 2
 
 
 def slice_merging(
-    client: TableMetaClient, schema: pa.Schema, timeline: TimelineView | None
-) -> SliceMerging:
-    """How slices with logs are merged, in the columns that readers see."""
+    client: TableMetaClient,
+    schema: pa.Schema,
+    timeline: TimelineView | None,
+    *,
+    skips: bool = False,
+) -> SliceMerging | None:
+    """How slices with logs are merged, in the columns that readers see.
+
+    ``None`` for a table that has none: its scans go to tasks without the timeline, which may be a
+    format's own.
+    """
+    if client.config.table_type is not TableType.MERGE_ON_READ:
+        return None
     options = client.options
     memory = MergeMemory(
         ReadConfig.merge_memory.read(options), ReadConfig.spill_folder.read(options)
     )
-    return SliceMerging(
-        client.files, schema, merge_rules(client.config), FileKeys.of(client), timeline, memory
-    )
+    rules, keys = merge_rules(client.config), FileKeys.of(client)
+    return SliceMerging(client.files, schema, rules, keys, timeline, memory, skips)
 
 
 @dataclass(frozen=True, slots=True)

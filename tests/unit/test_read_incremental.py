@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -244,6 +246,24 @@ def test_the_fence_of_the_format_decides(table: Builder) -> None:
     rows = query_of(table.client, fenced).to_arrow(columns=["id"]).read_all()
 
     assert rows["id"].to_pylist() == [1]
+
+
+class OwnTimeline:
+    """A format's own timeline, with what no other process can have."""
+
+    def __init__(self, own: TimelineView) -> None:
+        self._own, self._lock = own, threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+
+def test_tasks_do_not_get_the_timeline(table: Builder) -> None:
+    table.write(10, 15, {EU_A: {1: 10}})
+    query = query_of(table.client, OwnTimeline(table.client.timeline()))
+    for plan in (query.feed(columns=["id"]), query.net(columns=["id"])):
+        scan = pickle.loads(pickle.dumps(plan.scan))
+        assert sum(batch.num_rows for batch in scan.read(plan.parts)) == 1
 
 
 def test_filters_prune_partitions_and_rows(table: Builder) -> None:
