@@ -62,17 +62,13 @@ class _Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reads files of one file system.
-
-    ``ways`` is given where all fragments are parts of one file: it is looked at once then.
-    """
+    """Reads files of one file system."""
 
     schema: pa.Schema
     filesystem: pafs.FileSystem
     columns: list[str]
     condition: Filter | None
     batch_rows: int | None
-    ways: dict[bool, _Way] | None = None
 
     def read(self, fragments: Sequence[ds.Fragment]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the files, in their order."""
@@ -195,13 +191,6 @@ class FileReader:
         if are_scanned:
             in_line = len(fragments)
         exact = self.condition is None or not accepts_nan(self.condition, self.schema)
-        if self.ways is not None:
-            has_condition = self.condition is not None
-            if has_condition not in self.ways:
-                stored = shared_schema(fragments[0].physical_schema)
-                self.ways[has_condition] = self._way(stored, exact)
-            yield self.ways[has_condition], fragments
-            return
         known: tuple[pa.Schema, _Way] | None = None
         for start in range(0, len(fragments), _FILES_AT_A_TIME):
             some = fragments[start : start + _FILES_AT_A_TIME]

@@ -6,7 +6,7 @@ import logging
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import accumulate, chain, groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -382,7 +382,6 @@ class _StoredBase:
     file: PlannedSlice
     _place: tuple[pafs.FileSystem, list[str]]
     _fragment: ds.Fragment
-    _ways: dict[bool, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scan: FileScan, file: PlannedSlice) -> _StoredBase:
@@ -458,15 +457,10 @@ class _StoredBase:
         if run:
             yield starts[run[0]], starts[run[-1] + 1], self._fragment.subset(row_group_ids=run)
 
-    @contextmanager
     def _reading(
         self, scan: FileScan, part: ds.Fragment | None = None
-    ) -> Iterator[tuple[FileReader, list[ds.Fragment]]]:
-        with scan._reading([self.file], *self._place, [part or self._fragment]) as (
-            reader,
-            fragments,
-        ):
-            yield replace(reader, ways=self._ways), fragments
+    ) -> AbstractContextManager[tuple[FileReader, list[ds.Fragment]]]:
+        return scan._reading([self.file], *self._place, [part or self._fragment])
 
 
 def _ends(files: Sequence[PlannedSlice]) -> list[int]:
