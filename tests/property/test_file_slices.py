@@ -31,6 +31,8 @@ KEYS = [f"k{number}" for number in range(8)]
 STORED = KEYS[:5]
 FIELDS = [pa.field("id", pa.string()), pa.field("ts", pa.int64()), pa.field("w", pa.string())]
 BASE_ORDER = 5
+LIMITS = ["1", "100", "1000000"]
+"""Bytes of log rows in memory: more are merged in shards on the disk."""
 Values = tuple[int, str]
 
 
@@ -128,8 +130,10 @@ def shown(table: pa.Table) -> dict[str, Values]:
 
 
 @pytest.mark.impure
-@given(BLOCKS, st.booleans(), st.booleans())
-def test_rows_of_a_slice_with_logs(blocks: list[Block], is_ordered: bool, one_file: bool) -> None:
+@given(BLOCKS, st.booleans(), st.booleans(), st.sampled_from(LIMITS))
+def test_rows_of_a_slice_with_logs(
+    blocks: list[Block], is_ordered: bool, one_file: bool, limit: str
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = hudi.Table.create(
             f"{folder}/t",
@@ -149,7 +153,7 @@ def test_rows_of_a_slice_with_logs(blocks: list[Block], is_ordered: bool, one_fi
             if not one_file or number + 1 == len(blocks):
                 put_log(table, into, instant, content)
                 content = b""
-        found = hudi.Table.open(table.path)
+        found = hudi.Table.open(table.path, {"hoodie.memory.merge.max.size": limit})
         wanted = expected(blocks, is_ordered)
         assert shown(found.to_arrow()) == wanted
         assert shown(found.to_arrow(["w", "id", "ts"])) == wanted

@@ -45,7 +45,7 @@ from tests.metastore_calls import recorded
 from tests.moto_s3 import S3Service, serving
 from tests.open_files import open_files
 from tests.tables import new_table, pairs, rows
-from tests.unit.test_rollback import no_threads
+from tests.unit.test_write_attempts import no_threads
 
 BASE_FILES = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 REAL_TIME = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
