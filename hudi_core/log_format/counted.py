@@ -1,7 +1,7 @@
 """Blocks of a file group's logs that count, in their order.
 
-The same rules for the logs of a table and of its metadata table. Source: ``merge-on-read`` section
-1.3, from Hudi's ``BaseHoodieLogRecordReader``.
+The same rules for the logs of a table and of its metadata table. Source: Hudi's
+``BaseHoodieLogRecordReader``.
 """
 
 from __future__ import annotations

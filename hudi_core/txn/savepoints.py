@@ -32,9 +32,9 @@ def delete_savepoint(state: TableState, saved: Instant) -> TableState:
 def without_begun_savepoints(state: TableState) -> TableState:
     """Finish deletions of savepoints, and drop savepoints that were never complete.
 
-    Runs under the table's lock. The timeline does not tell the two apart, and neither keeps
-    anything. While other writers' commits are in the format, which is not to be changed before they
-    are taken in or discarded, or while the format is left out, they stay as they are.
+    Runs under the table's lock. On the timeline the two look alike, and neither keeps anything.
+    While other writers' commits are in the format, which is not to be changed before they are taken
+    in or discarded, or while the format is left out, they stay as they are.
     """
     if state.table.host.name != state.client.config.table_format:
         return state

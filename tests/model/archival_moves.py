@@ -209,7 +209,7 @@ def moves(state: State, rules: Rules, actions: Sequence[str]) -> Iterator[tuple[
         if state.crashes:
             yield "dies", state._replace(program=(), crashes=state.crashes - 1)
         return
-    if rules.unpins:  # whoever comes recovers first
+    if rules.unpins:  # the next action recovers first
         state = state._replace(pinned=state.pinned & state.saved)
     yield "an archival begins", state._replace(program=(("open", ()),))
     others: dict[str, Callable[[], Iterator[tuple[str, State]]]] = {
