@@ -22,6 +22,23 @@ from packaging.utils import canonicalize_name
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LEFT_BY_TOOLS = shutil.ignore_patterns("__pycache__", "build", "dist", "*.egg-info", ".*_cache")
+BUILD = """
+import importlib, os, sys, tarfile, tomllib
+
+how, *folders = sys.argv[1:]
+for folder in folders:
+    os.chdir(folder)
+    output = os.path.abspath("../dist" if how == "sdist" else "dist")
+    with open("pyproject.toml", "rb") as file:
+        backend = importlib.import_module(tomllib.load(file)["build-system"]["build-backend"])
+    if how == "sdist":
+        name = backend.build_sdist(output)
+        with tarfile.open(os.path.join(output, name)) as archive:
+            archive.extractall("..", filter="data")
+        os.chdir(os.path.join("..", name.removesuffix(".tar.gz")))
+    backend.build_wheel(output)
+"""
+"""Builds wheels in one process, where a frontend would start four for each."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +87,7 @@ PROJECTS = {
 
 def build_wheel(project: Project, folder: Path) -> Path:
     """Build a wheel through its source distribution, from a copy that nothing was built in."""
-    source, output = folder / "source", folder / "dist"
+    source = folder / "source"
     if project.folder == ".":
         source.mkdir()
         for file in ("pyproject.toml", "README.md", "LICENSE"):
@@ -79,10 +96,15 @@ def build_wheel(project: Project, folder: Path) -> Path:
             shutil.copytree(REPOSITORY / package, source / package, ignore=LEFT_BY_TOOLS)
     else:
         shutil.copytree(REPOSITORY / project.folder, source, ignore=LEFT_BY_TOOLS)
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", output, source)
-    assert len(list(output.glob("*.tar.gz"))) == 1
-    [wheel] = output.glob("*.whl")
+    run(sys.executable, "-c", BUILD, "sdist", source)
+    [wheel] = (folder / "dist").glob("*.whl")
     return wheel
+
+
+def build_wheels(*folders: Path) -> list[Path]:
+    """Build the wheels of projects into their own folders."""
+    run(sys.executable, "-c", BUILD, "wheel", *folders)
+    return [wheel for folder in folders for wheel in (folder / "dist").glob("*.whl")]
 
 
 class Wheels(Mapping[str, Path]):

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import documented_extensions
-from tests.packaging.built_wheels import CleanEnvironment, Wheels, run
+from tests.packaging.built_wheels import CleanEnvironment, Wheels, build_wheels, run
+from tests.samples import sampled
 
+DOORS = Path(__file__).with_name("through_spark_doors.py").read_text(encoding="utf-8")
 WRITE_AND_READ = """
-import json, os, sys, warnings
-import pyarrow as pa
-import hudi_core as hudi
-from hudi_core.errors import HudiError
-from pyspark.sql import SparkSession
+import json, os, sys
 
-builder = SparkSession.builder.master("local[2]").config("spark.driver.host", "127.0.0.1")
-builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", False)
-builder = builder.config("spark.sql.shuffle.partitions", 2)
-session = builder.config("spark.ui.showConsoleProgress", False).getOrCreate()
-session.sparkContext.setLogLevel("OFF")
+session = session_in(Path.cwd())
+lacking, *cases = sys.argv[1:]
+for case in cases:
+    same_through_both(session, Path.cwd(), case)
+told = {"doors": cases}
 options = {
     "hoodie.datasource.write.keygenerator.type": "ACME_padded",
     "hoodie.table.keygenerator.acme_padded.width": "4",
@@ -38,10 +35,9 @@ BATCHES = (
     {"id": ["1", "2", "3"], "city": ["Ulm", "Ulm", "Bonn"], "status": ["paid", "open", "open"]},
     {"id": ["1", "2", "4"], "city": ["Ulm", "Ulm", "Bern"], "status": ["open", "sent", "open"]},
 )
-told = {}
 for engine in ("arrow", "spark", "lacking"):
     if engine == "lacking":
-        session.sparkContext.pythonExec = sys.argv[1]
+        session.sparkContext.pythonExec = lacking
     rows = [pa.table(batch) for batch in BATCHES]
     table = hudi.Table.create(
         engine, rows[0].schema, name="t", record_key="id", partition_by="city",
@@ -90,8 +86,7 @@ def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f'[project]\nname = "acme-hudi"\nversion = "1.0"\n{groups}'
         f'[tool.setuptools]\npy-modules = ["{documented_extensions.MODULE}"]\n'
     )
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", folder)
-    [wheel] = (folder / "dist").glob("*.whl")
+    [wheel] = build_wheels(folder)
     return wheel
 
 
@@ -110,13 +105,21 @@ def told(
     core_and_spark: CleanEnvironment,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Any]:
-    """The answers of one Spark: of both engines, and at last of executors with another Python."""
+    """The answers of one Spark: of its doors, of both engines, and at last of executors with
+    another Python."""
     python = {"PYSPARK_PYTHON": str(with_extensions.python_of_spark())}
-    command = (with_extensions.python, "-I", "-c", WRITE_AND_READ)
+    command = (with_extensions.python, "-I", "-c", DOORS + WRITE_AND_READ)
     without = core_and_spark.python_of_spark()
     folder = tmp_path_factory.mktemp("written")
-    found: dict[str, Any] = json.loads(run(*command, without, cwd=folder, more=python))
+    cases = sampled(["flat-v8", "hive-v9"], 2, 1)
+    found: dict[str, Any] = json.loads(run(*command, without, *cases, cwd=folder, more=python))
     return found
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_sparks_doors_need_nothing_but_wheels(told: dict[str, Any]) -> None:
+    assert told["doors"]
 
 
 @pytest.mark.spark

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
@@ -13,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.packaging.built_wheels import build_wheels, run
 
 GOOD = '''
 """A table format that somebody else ships."""
@@ -160,28 +160,8 @@ WHEELS = (
     Shipped("hudi-meddling", MEDDLING, {OBSERVERS: {"meddling": "Observer"}}),
 )
 
-BUILD = """
-import os, sys
-from setuptools import build_meta
-for folder in sys.argv[1:]:
-    os.chdir(folder)
-    build_meta.build_wheel("dist")
-"""
-"""Builds all wheels in one process: a frontend would start two for each."""
 Install = Callable[..., Path]
 Answer = dict[str, Any]
-
-
-def run(*command: str | Path, path: Path | None = None) -> str:
-    """Run this Python with ``path`` on its path, away from the tree; return what it printed."""
-    environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
-    if path is not None:
-        environment["PYTHONPATH"] = str(path)
-    done = subprocess.run(
-        [sys.executable, *command], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -189,17 +169,16 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("rivals")
     for one in WHEELS:
         one.write(root / one.distribution)
-    run("-c", BUILD, *(root / one.distribution for one in WHEELS))
-    built = [(one.distribution, root / one.distribution / "dist") for one in WHEELS]
-    return {name: wheel for name, folder in built for wheel in folder.glob("*.whl")}
+    names = [one.distribution for one in WHEELS]
+    return dict(zip(names, build_wheels(*(root / name for name in names)), strict=True))
 
 
-@pytest.fixture
-def install(wheels: dict[str, Path], tmp_path: Path) -> Install:
+@pytest.fixture(scope="module")
+def install(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Install:
     """Installs some of the wheels into a folder of their own, beside the project."""
 
     def into_a_folder(*distributions: str) -> Path:
-        target = tmp_path / "site"
+        target = tmp_path_factory.mktemp("site")
         for name in distributions:  # of wheels without scripts and dependencies pip does no more
             with zipfile.ZipFile(wheels[name]) as wheel:
                 wheel.extractall(target)
@@ -238,8 +217,21 @@ print(json.dumps(told))
 
 def load(path: Path, *names: str) -> Answer:
     """Load formats in a process that has ``path`` on its path; return what became of them."""
-    told: Answer = json.loads(run("-W", "error", "-c", LOAD, *names, path=path))
+    command = (sys.executable, "-W", "error", "-c", LOAD, *names)
+    told: Answer = json.loads(run(*command, more={"PYTHONPATH": str(path)}))
     return told
+
+
+@pytest.fixture(scope="module")
+def second_alone(install: Install) -> Answer:
+    return load(install("hudi-rival-two"), "LAKE", "native")
+
+
+@pytest.fixture(scope="module")
+def faulty(install: Install) -> Answer:
+    # moved names are warned of once in a process
+    names = ("broken", "older", "later", "major", "forgetful")
+    return load(install(*(f"hudi-{name}-format" for name in names)), *names, "native", "paimon")
 
 
 def test_two_wheels_claim_one_format(install: Install) -> None:
@@ -253,9 +245,8 @@ def test_two_wheels_claim_one_format(install: Install) -> None:
     assert told["native"]["version"] == "20260101000000001"
 
 
-def test_one_of_them_alone_works(install: Install) -> None:
-    told = load(install("hudi-rival-two"), "LAKE")
-    assert told["LAKE"] == {"version": "1", "details": {"instant": "20260101000000000"}}
+def test_one_of_them_alone_works(second_alone: Answer) -> None:
+    assert second_alone["LAKE"] == {"version": "1", "details": {"instant": "20260101000000000"}}
 
 
 def test_a_wheel_is_imported_only_when_a_table_names_it(install: Install) -> None:
@@ -266,20 +257,18 @@ def test_a_wheel_is_imported_only_when_a_table_names_it(install: Install) -> Non
     assert (path / "imported").exists()
 
 
-def test_a_wheel_whose_import_fails(install: Install) -> None:
-    told = load(install("hudi-broken-format"), "broken", "native")
-    assert told["broken"] == {
+def test_a_wheel_whose_import_fails(faulty: Answer) -> None:
+    assert faulty["broken"] == {
         "error": "PluginLoadError",
         "text": "The table format 'broken' of distribution hudi-broken-format cannot be loaded: "
         "ModuleNotFoundError: No module named 'a_library_that_nobody_installed'. "
         "Reinstall or upgrade hudi-broken-format.",
     }
-    assert "version" in told["native"]
+    assert "version" in faulty["native"]
 
 
-def test_a_wheel_with_a_forgotten_marker(install: Install) -> None:
-    told = load(install("hudi-forgetful-format"), "forgetful")
-    assert told["forgetful"] == {
+def test_a_wheel_with_a_forgotten_marker(faulty: Answer) -> None:
+    assert faulty["forgetful"] == {
         "error": "PluginContractError",
         "text": "The table format 'forgetful' breaks its contract: complete_clean is named like a "
         "hook, but not marked with @hookimpl. Report it to the plugin's authors; "
@@ -287,15 +276,13 @@ def test_a_wheel_with_a_forgotten_marker(install: Install) -> None:
     }
 
 
-def test_wheels_of_other_contracts(install: Install) -> None:
-    path = install("hudi-older-format", "hudi-later-format", "hudi-major-format")
-    told = load(path, "older", "later", "major")
+def test_wheels_of_other_contracts(faulty: Answer) -> None:
     for name, said in (
         ("older", "initialize became create, open and"),
         ("later", "complete_wirte"),
     ):
-        assert told[name]["version"] == "1"
-        [*moved, warned] = told[name]["warned"]
+        assert faulty[name]["version"] == "1"
+        [*moved, warned] = faulty[name]["warned"]
         assert len(moved) == (len(MOVED) if name == "older" else 0)
         for one in MOVED if moved else ():
             [said_of_it] = [text for text in moved if f" {one} of hudi_core.spi" in text]
@@ -304,24 +291,22 @@ def test_wheels_of_other_contracts(install: Install) -> None:
             f"PluginContractWarning: The plugin {name!r} is written for contract"
         )
         assert said in warned
-    assert told["major"]["error"] == "PluginContractError"
-    assert "contract 2.0 of table formats and needs hudi-core >=" in told["major"]["text"]
+    assert faulty["major"]["error"] == "PluginContractError"
+    assert "contract 2.0 of table formats and needs hudi-core >=" in faulty["major"]["text"]
 
 
-def test_the_name_of_the_default_format_cannot_be_taken(install: Install) -> None:
+def test_the_name_of_the_default_format_cannot_be_taken(second_alone: Answer) -> None:
     """Tables of the default format stay what they are, whatever is installed beside."""
-    told = load(install("hudi-rival-two"), "native")
-    assert told["native"]["version"] == "20260101000000001"
-    [warned] = told["native"]["warned"]
+    assert second_alone["native"]["version"] == "20260101000000001"
+    [warned] = second_alone["native"]["warned"]
     assert "The distribution hudi-rival-two registers a table format by the name 'native'" in warned
     assert "Uninstall hudi-rival-two" in warned
 
 
-def test_a_format_that_nobody_ships(install: Install) -> None:
-    told = load(install("hudi-rival-one"), "paimon")
-    assert told["paimon"]["error"] == "UnknownTableFormatError"
-    assert "lake, native, sql)" in told["paimon"]["text"]
-    assert "by custom it is called hudi-paimon-format" in told["paimon"]["text"]
+def test_a_format_that_nobody_ships(faulty: Answer) -> None:
+    assert faulty["paimon"]["error"] == "UnknownTableFormatError"
+    assert "broken, delta, forgetful, iceberg, later, major," in faulty["paimon"]["text"]
+    assert "by custom it is called hudi-paimon-format" in faulty["paimon"]["text"]
 
 
 def test_a_wheel_with_an_observer_that_fails(install: Install) -> None:

@@ -19,6 +19,7 @@ from tests.packaging.built_wheels import (
     REPOSITORY,
     CleanEnvironment,
     Wheels,
+    build_wheels,
     new_environment,
     run,
 )
@@ -53,8 +54,7 @@ def environment(
     project: Path, wheels: Wheels, tmp_path_factory: pytest.TempPathFactory
 ) -> CleanEnvironment:
     """A clean environment with the format's wheel, and with what it asks for."""
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", project)
-    [wheel] = (project / "dist").glob("*.whl")
+    [wheel] = build_wheels(project)
     own = {name: wheels[name] for name in (CORE, "hudi-conformance")}
     index = LocalIndex(tmp_path_factory.mktemp("index"), own | {DISTRIBUTION: wheel})
     clean = new_environment(tmp_path_factory.mktemp("template") / "clean")

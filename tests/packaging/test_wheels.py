@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import json
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,6 @@ from tests.packaging.built_wheels import (
     new_environment,
     run,
 )
-from tests.samples import sampled
 
 REGISTERED = {
     CORE: {
@@ -121,19 +119,6 @@ def test_the_command_of_the_core_wheel_finds_the_native_format(
     assert "native" in json.dumps(json.loads(printed))
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_sparks_doors_need_nothing_but_the_wheel(
-    core_and_spark: CleanEnvironment, tmp_path: Path
-) -> None:
-    script = Path(__file__).with_name("through_spark_doors.py").read_text(encoding="utf-8")
-    python = {"PYSPARK_PYTHON": str(core_and_spark.python_of_spark())}
-    cases = sampled(["flat-v8", "hive-v9"], 2, 1)
-    command = (core_and_spark.python, "-I", "-c", script, tmp_path)
-    printed = run(*command, *cases, cwd=tmp_path, more=python)
-    assert printed.splitlines() == [f"{case}: the same" for case in cases]
-
-
 WITHOUT_THE_WHEEL = """
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -180,17 +165,6 @@ def test_executors_that_lack_the_wheel_say_so(
         rest = printed[printed.index(line) :]
         assert "spark.addArtifacts" in rest
         assert str(bare.python) in rest
-
-
-@pytest.mark.impure
-@pytest.mark.parametrize("module", ["hudi_core", "hudi_core.spi", "native_format.plugin"])
-def test_importing_loads_no_engine_and_no_other_format(module: str) -> None:
-    # names may be imported when they are used
-    code = f"import sys\nfrom {module} import *\nprint('\\n'.join(sys.modules))"
-    loaded = {name.partition(".")[0] for name in run(sys.executable, "-c", code).split()}
-    extras = {"pyspark", "py4j", "kazoo", "boto3", "thrift"}
-    assert loaded & (extras | {"pyiceberg", "deltalake", "hudi"}) == set()
-    assert "hudi_core" in loaded
 
 
 # --- how

@@ -1,4 +1,4 @@
-"""Run by a test in an environment that holds nothing but the wheel and what it requires.
+"""Run by a test in an environment of wheels and what they require, before what it runs further.
 
 Every operation goes through ``df.write.format("hudi")`` to one table and through the Python API to
 another; both must hold the same rows after each step, and ``spark.read.format("hudi")`` must read
@@ -7,7 +7,6 @@ what the Python API reads.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -103,7 +102,7 @@ def same_through_both(spark: SparkSession, folder: Path, case: str) -> None:
     assert held(changed) == held(there.incremental(instants[0], instants[2]))
 
 
-def main(folder: Path, cases: Iterable[str]) -> None:
+def session_in(folder: Path) -> SparkSession:
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.host", "127.0.0.1")
@@ -117,11 +116,4 @@ def main(folder: Path, cases: Iterable[str]) -> None:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
-    for case in cases:
-        same_through_both(session, folder, case)
-        print(f"{case}: the same")
-    session.stop()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    return session
