@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import atexit
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +23,8 @@ FORMATS: Final = ("native", "iceberg", "delta")
 """For what differs between formats, or between one and several."""
 
 _PARTITIONS: Final = ("part", "city", "region", "day")
+_MADE: Final[dict[bytes, tuple[Path, Mapping[str, str]]]] = {}
+"""Copies of tables of this process, and their options, by what made them."""
 
 
 def rows(*ids: Any, schema: pa.Schema | None = None, **columns: Any) -> pa.Table:
@@ -64,6 +71,35 @@ def new_table(
     if isinstance(of, pa.Table):
         table.insert(of)
     return table
+
+
+def copied(
+    path: str | Path, make: Callable[..., hudi.Table], *given: Any, **more: Any
+) -> hudi.Table:
+    """The table that ``make`` makes of a path and the other arguments, copied where it was made.
+
+    It is opened with the same options. Formats other than the native one store paths in their
+    metadata: their tables are made each time.
+    """
+    request = pickle.dumps((make.__module__, make.__qualname__, Path(path).name, given, more))
+    if request not in _MADE:
+        made = make(path, *given, **more)
+        if made.format != "native":
+            return made
+        image = _images() / str(len(_MADE))
+        shutil.copytree(path, image)
+        _MADE[request] = image, made._session.options
+        return hudi.Table.open(path, _MADE[request][1])
+    image, options = _MADE[request]
+    shutil.copytree(image, path)
+    return hudi.Table.open(path, options)
+
+
+@cache
+def _images() -> Path:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def base_files(table: hudi.Table) -> list[Path]:

@@ -41,7 +41,8 @@ class SeveralMachine:
         for me, one in enumerate(world.who):
             name = "recoverer" if me == self.protocol.writers else f"writer {me}"
             for what, after in self._steps(world, me, one):
-                yield f"{name}: {what}", in_order(after)
+                is_as_before = after.times is world.times and after.who[me].time == one.time
+                yield f"{name}: {what}", after if is_as_before else in_order(after)
             is_mortal = me < self.protocol.writers and one.at not in (At.ENDED, At.DEAD)
             if world.crashes and is_mortal:
                 dead = self._at(world, me, Who(At.DEAD))

@@ -19,7 +19,7 @@ from hudi_core.storage.disk import Disk
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode
-from tests.samples import IS_WHOLE
+from tests.samples import IS_WHOLE, TAKES_A_THIRD, turn
 from tests.unit.mortal_disk import Killed, MortalDisk
 
 CONFIG = TableConfig(name="t", record_key_fields=("id",), partition_fields=("p",))
@@ -31,6 +31,8 @@ LOGS = TableConfig(
 WAYS_TO_DIE = ("before", "after", "torn")
 DEATHS_APART = 1 if IS_WHOLE else len(WAYS_TO_DIE)
 """How many steps of the disk lie between two deaths of one way."""
+DEATHS_FAR_APART = 9 if TAKES_A_THIRD else DEATHS_APART
+"""The same for actions that take long."""
 
 DONE = encode(RollbackMetadata("20260301000000000", 0, 0, ()))
 """A body for any completed instant; of rollbacks the timeline reads it."""
@@ -78,10 +80,11 @@ def deaths(
     """Yield a copy of a table for every step at which ``act`` died in it.
 
     A campaign dies in every way at every step, a sample in one way at each, in turn, or where
-    deaths are further ``apart`` at one of several.
+    deaths are further ``apart`` at one of several; other runs die at others.
     """
     for number, mode in enumerate(WAYS_TO_DIE):
-        for step in itertools.count(number * apart // len(WAYS_TO_DIE), apart):
+        first = (number * apart // len(WAYS_TO_DIE) + turn()) % apart
+        for step in itertools.count(first, apart):
             path = scratch / f"{mode}-{step}"
             shutil.copytree(template, path)
             disk = MortalDisk(step, mode)

@@ -79,7 +79,7 @@ def columns_of(datums: list[bytes], schema: Any = RECORD) -> Columns:
     return decode_columns(content, begins, ends, schema, PATH)
 
 
-@given(st.lists(records, max_size=12))
+@given(st.lists(records, max_size=5))
 def test_columns_are_what_the_records_say(rows: list[dict[str, Any]]) -> None:
     found = columns_of([encode_datum(row, RECORD) for row in rows])
     assert len(found) == len(rows)

@@ -24,7 +24,7 @@ from hudi_core.errors import (
     UnknownExtensionError,
     UnknownTableFormatError,
 )
-from tests.tables import new_table, pairs
+from tests.tables import copied, new_table, pairs
 from tests.unit.refusals import files, refused
 
 COLUMNS = pa.schema({"id": "string", "city": "string", "ts": "int64", "value": "float64"})
@@ -52,7 +52,7 @@ def changed(*changes: Row) -> pa.Table:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Give a table with one row."""
-    new_table(tmp_path / "table", changed({}), name="bad")
+    copied(tmp_path / "table", new_table, changed({}), name="bad")
     return tmp_path / "table"
 
 

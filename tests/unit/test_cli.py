@@ -30,7 +30,7 @@ from hudi_core.extension.registry import installed_entry_points
 from hudi_core.model.capability import Capability
 from hudi_core.plugin.capability import table_needs
 from tests.cli_runs import run, run_json
-from tests.tables import new_table
+from tests.tables import copied, new_table
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "city": ["Rome", "Oslo"], "fare": [12.5, 9.0]})
 ELSEWHERE = ("sync ", "serve-trino", "metadata set")
@@ -95,7 +95,13 @@ def prepare(name: str, line: str) -> None:
     if name == "metadata create":
         options = {"hoodie.metadata.enable": "false"}
     for path in ("trips", "arrived") if name != "ingest" else ("trips",):
-        new_table(path, ROWS, options).upsert(ROWS)
+        copied(path, written_twice, options)
+
+
+def written_twice(path: str, options: dict[str, str]) -> hudi.Table:
+    table = new_table(path, ROWS, options)
+    table.upsert(ROWS)
+    return table
 
 
 Install = Callable[..., None]

@@ -14,7 +14,7 @@ import pytest
 from hudi_core.cli.terminal import visible, write_error, write_facts, write_grid, write_json
 from hudi_core.cli.timeline import timeline_page
 from tests.cli_runs import run, run_json
-from tests.tables import FORMATS, new_table, rows
+from tests.tables import FORMATS, copied, new_table, rows
 
 DURATION = re.compile(r" \(duration=[0-9]+\.[0-9]{2}sec\)$")
 
@@ -45,7 +45,8 @@ def refused(*arguments: str | Path) -> str:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     some = rows("a-0", "a-1", "b-0", "b-1", city=[*"aabb"], fare=1)
-    new_table(tmp_path / "trips", some, {"hoodie.metadata.enable": "false"}, name="trips")
+    without = {"hoodie.metadata.enable": "false"}
+    copied(tmp_path / "trips", new_table, some, without, name="trips")
     return tmp_path / "trips"
 
 

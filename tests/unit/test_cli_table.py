@@ -24,7 +24,7 @@ from hudi_core.cli.table import parse_where
 from hudi_core.errors import ConcurrentWriterError
 from hudi_core.txn.heartbeat import FOLDER
 from tests.cli_runs import run, run_json
-from tests.tables import FORMATS, new_table, pairs, rows
+from tests.tables import FORMATS, copied, new_table, pairs, rows
 
 TRIPS = pa.schema({"id": "int64", "city": "string", "fare": "float64", "ts": "int64"})
 AVRO = {
@@ -43,11 +43,15 @@ def trips(*ids: int, city: str = "Rome") -> pa.Table:
     return rows(*ids, schema=TRIPS, city=city, fare=1.5, ts=1)
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> hudi.Table:
-    made = new_table(tmp_path / "trips", trips(1, 2), name="trips")
+def two_cities(path: Path) -> hudi.Table:
+    made = new_table(path, trips(1, 2), name="trips")
     made.insert(trips(3, city="Oslo"))
     return made
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    return copied(tmp_path / "trips", two_cities)
 
 
 @pytest.mark.parametrize("position", range(4))
@@ -420,8 +424,8 @@ def test_the_console_script(table: hudi.Table) -> None:
     assert refused.stderr.startswith("error: ")
     assert refused.stderr.count("\n") == 1
 
-    assert call("timeline").returncode == 2
-    assert call("--version").stdout.startswith("hudi-core ")
+    assert run("timeline").exit_code == 2
+    assert run("--version").stdout.startswith("hudi-core ")
 
 
 ROWS = pa.table(

@@ -49,7 +49,7 @@ from hudi_core.txn.transaction import Transaction
 from hudi_core.write import clustered_rows
 from tests.cli_runs import run, run_json
 from tests.foreign import by_hudi_rs
-from tests.tables import new_table
+from tests.tables import copied, new_table
 
 RANKED = pa.schema([("id", pa.string()), ("part", pa.string()), ("n", pa.int64())])
 
@@ -94,7 +94,7 @@ def on_disk(table: hudi.Table) -> set[str]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return made(tmp_path / "t")
+    return copied(tmp_path / "t", made)
 
 
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]

@@ -26,7 +26,7 @@ from hudi_core.txn.carried_metadata import IDEMPOTENCY_KEY, WITHHELD_KEY, Done
 from hudi_core.txn.carried_metadata import encode as encode_done
 from hudi_core.txn.heartbeat import Heartbeat
 from tests.calls import calls_of
-from tests.tables import TABLES, new_table, rows
+from tests.tables import TABLES, copied, new_table, rows
 
 ROWS = rows("a", "b", city=["Rome", "Oslo"], n=[1, 2])
 MORE = rows("c", city="Rome", n=3)
@@ -45,7 +45,7 @@ PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return new_table(tmp_path / "table", ROWS.schema, WITHOUT)
+    return copied(tmp_path / "table", new_table, ROWS.schema, WITHOUT)
 
 
 def kept(table: hudi.Table, result: hudi.CommitResult | None = None) -> dict[str, str]:

@@ -34,7 +34,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.serde import decode_record, encode
 from hudi_core.txn.creation import creation_folders
-from tests.tables import new_table, rows
+from tests.tables import copied, new_table, rows
 from tests.unit.refusals import refused
 
 DEAD = parse_instant_time("20260101000000000")
@@ -47,7 +47,7 @@ OF_ANOTHER = OWN.replace(DEAD, "20260102000000000")
 def path(tmp_path: Path) -> Path:
     """Give a table with one committed row, in a folder with something else in it."""
     (tmp_path / "victim.parquet").write_text("not yours")
-    new_table(tmp_path / "table", rows("a", part="x"), name="damaged")
+    copied(tmp_path / "table", new_table, rows("a", part="x"), name="damaged")
     return tmp_path / "table"
 
 

@@ -829,6 +829,7 @@ def offset(moment: dt.datetime) -> int:
     return (moment.utcoffset() or dt.timedelta(0)) // MILLI
 
 
+@pytest.mark.takes_turns
 @pytest.mark.parametrize("name", ZONES)
 def test_days_on_which_clocks_are_changed(name: str) -> None:
     zone = ZoneInfo(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import TableServiceError, UnsupportedTableError
 from tests.cli_runs import run
-from tests.tables import new_table, rows
+from tests.tables import copied, new_table, rows
 
 PEOPLE = pa.schema(
     {
@@ -56,27 +56,6 @@ def create(path: Path, version: str = "8", **more: str) -> hudi.Table:
 
 def reopened(table: hudi.Table) -> hudi.Table:
     return hudi.Table.open(table.path, options=OPTIONS)
-
-
-TEMPLATES: list[Path] = []
-"""The folder of tables that are made once, and copied for each test."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    TEMPLATES.append(tmp_path_factory.mktemp("templates"))
-    yield
-    TEMPLATES.clear()
-
-
-def copied(path: Path, make: Callable[..., hudi.Table], version: str, **more: str) -> hudi.Table:
-    """Give a copy of a table that is made when it is first asked for."""
-    template = TEMPLATES[0] / f"{make.__name__} {version} {more}"
-    if not template.exists():
-        make(template, version, **more)
-    shutil.copytree(template, path)
-    options = {**OPTIONS, "hoodie.write.table.version": version, **more}
-    return hudi.Table.open(str(path), options=options)
 
 
 def filled(path: Path, version: str = "8", **more: str) -> hudi.Table:

@@ -15,14 +15,14 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
-from tests.tables import new_table, rows
+from tests.tables import copied, new_table, rows
 
 ROWS = pa.table({"id": [1, 2, 3], "city": ["oslo", "rome", "oslo"], "v": [1.5, None, 3.5]})
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return new_table(tmp_path / "t", ROWS)
+    return copied(tmp_path / "t", new_table, ROWS)
 
 
 @pytest.fixture(scope="module")

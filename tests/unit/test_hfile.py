@@ -408,6 +408,7 @@ def test_a_file_cut_off_anywhere_is_an_error(codec: Codec) -> None:
         assert "hudi table repair --metadata PATH" in str(caught.value)
 
 
+@pytest.mark.takes_turns
 @pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])
 def test_a_changed_byte_is_an_error_or_changes_nothing(mask: int) -> None:
     outcomes = [outcome(changed) for changed in flipped(small(), mask)]

@@ -24,7 +24,7 @@ from hudi_core.metadata.partitions.key_changes import KeyChanges
 from hudi_core.metadata.partitions.record_index import RecordIndexPartition
 from hudi_core.services.metadata import MetadataOperator
 from tests.operators import operator
-from tests.tables import FORMATS, TABLES, new_table, pairs, rows
+from tests.tables import FORMATS, TABLES, copied, new_table, pairs, rows
 
 NUMBERED = pa.schema({"id": "string", "n": "int32", "city": "string", "ts": "int64"})
 WHOLE, PARTLY = (f"hoodie.metadata.{name}record.level.index." for name in ("global.", ""))
@@ -61,7 +61,11 @@ def create(
 
 
 def filled(path: Path, *given: str, **options: str) -> hudi.Table:
-    table = create(path, *given, **options)
+    return copied(path / "t", newly_filled, *given, **options)
+
+
+def newly_filled(path: Path, *given: str, **options: str) -> hudi.Table:
+    table = create(path.parent, *given, **options)
     table.upsert(numbered(range(24)))
     return table
 

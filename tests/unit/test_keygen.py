@@ -443,6 +443,7 @@ def test_timestamps_as_clocks_show_them_are_ambiguous() -> None:
     assert key_ambiguity(of_fields("at"), schema) is None
 
 
+@pytest.mark.takes_turns
 @pytest.mark.parametrize("between", ["-", "--", "-a-", "aba", "ab", "a-a-"])
 def test_a_concatenator_leaves_no_two_rows_one_key(between: str) -> None:
     schema = texts_of("x", "y")

@@ -38,7 +38,7 @@ from tests.log_files import (
     put_log,
 )
 from tests.samples import IS_WHOLE
-from tests.tables import rows
+from tests.tables import copied, new_table, rows
 from tests.unit.refusals import refused
 
 FIELDS = [pa.field("id", pa.string()), pa.field("ts", pa.int64()), pa.field("w", pa.string())]
@@ -115,13 +115,11 @@ def meta(instant: str, *keys: str) -> list[dict[str, Any]]:
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
     """A table of a file group with three rows, of the type MERGE_ON_READ."""
-    made = hudi.Table.create(
-        tmp_path / "t",
-        SCHEMA_OF_LOGS,
-        record_key="id",
-        ordering_field="ts",
-        options=NO_METADATA_TABLE,
-    )
+    return copied(tmp_path / "t", three_rows)
+
+
+def three_rows(path: Path) -> hudi.Table:
+    made = new_table(path, SCHEMA_OF_LOGS, NO_METADATA_TABLE)
     made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
     return merge_on_read(made)
 

@@ -72,7 +72,7 @@ from tests.foreign import by_hudi_rs
 from tests.hudi_tables import TRIPS, TXNS
 from tests.property.test_metadata_model import check_metadata, client_of
 from tests.tables import new_table
-from tests.unit.mortal_tables import DEATHS_APART, at, deaths, open_client
+from tests.unit.mortal_tables import DEATHS_FAR_APART, at, deaths, open_client
 from tests.unit.test_read_filters import add_index
 
 CITIES = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
@@ -429,9 +429,8 @@ def removed_rows(ids: str, city: str, ts: int = 1) -> pa.Table:
 
 
 @pytest.fixture
-def removed_path(tmp_path: Path) -> Path:
-    path = tmp_path / "t"
-    table = new_table(path, CITIES, OPTIONS, ordering_field=None)
+def removed_path(path: Path) -> Path:
+    table = create(path, OPTIONS)
     table.upsert(removed_rows("abc", "rome"))
     table.upsert(removed_rows("xyz", "oslo"))
     table.upsert(removed_rows("ab", "rome", 2))
@@ -474,19 +473,13 @@ def files_of(path: Path, partition: str) -> list[str]:
     )
 
 
-def read(path: Path) -> list[str]:
-    own = sorted(hudi.Table.open(str(path)).to_arrow()["id"].to_pylist())
-    assert sorted(row["id"] for row in by_hudi_rs(path)) == own
-    return own
-
-
 def test_a_clean_takes_its_files_out_of_every_partition(removed_path: Path) -> None:
     old, new = files_of(removed_path, "rome")
     clean(removed_path, {"rome": [old]})
     assert files_of(removed_path, "rome") == [new]
     check_metadata(removed_path, must=True, columns=COLUMNS)
     assert validate(client_of(removed_path)).is_valid
-    assert read(removed_path) == ["a", "b", "c"]
+    assert ids(removed_path) == ["a", "b", "c"]
     for partition in ("files", "column_stats", "bloom_filters"):
         assert old not in str(hudi.Table.open(str(removed_path)).metadata(partition).to_pylist())
 
@@ -505,11 +498,11 @@ def test_a_clean_that_drops_a_partition(removed_path: Path) -> None:
     assert validate(client_of(removed_path)).is_valid
     stats = hudi.Table.open(str(removed_path)).metadata("partition_stats").to_pylist()
     assert {one["file_name"] for one in stats} == {"rome"}
-    assert read(removed_path) == ["a", "b", "c"]
+    assert ids(removed_path) == ["a", "b", "c"]
     # a partition that comes back is one again
     hudi.Table.open(str(removed_path), options=OPTIONS).upsert(removed_rows("x", "oslo"))
     check_metadata(removed_path, must=True, columns=COLUMNS)
-    assert read(removed_path) == ["a", "b", "c", "x"]
+    assert ids(removed_path) == ["a", "b", "c", "x"]
 
 
 # --- undoing
@@ -875,7 +868,8 @@ def test_services_may_die_at_any_step(small: Path, tmp_path: Path) -> None:
     act(opened(whole))
     expected = settled(opened(whole))
     assert expected == (2, 1)
-    for path in deaths(small, tmp_path / "copies", act, config=opened(small).config):
+    config_of_small = opened(small).config
+    for path in deaths(small, tmp_path / "copies", act, DEATHS_FAR_APART, config=config_of_small):
         seen += 1
         client = opened(path)
         assert scans(client) == before
@@ -885,7 +879,7 @@ def test_services_may_die_at_any_step(small: Path, tmp_path: Path) -> None:
         assert settled(client) == expected
         assert scans(client) == before
         assert foreign_rows(path).equals(rows)
-    assert seen * DEATHS_APART > 60
+    assert seen * DEATHS_FAR_APART > 60
 
 
 def test_ids_of_file_groups_name_the_task(real_tables: Callable[[str], Path]) -> None:

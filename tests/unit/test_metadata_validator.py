@@ -79,7 +79,7 @@ from tests.cli_runs import run, run_json
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import TRIPS, TXNS
 from tests.operators import operator
-from tests.tables import SCHEMA, new_table
+from tests.tables import SCHEMA, copied, new_table
 
 OPTIONS = {
     "hoodie.metadata.enable": "true",
@@ -97,11 +97,16 @@ def part_rows(*parts: str, ts: int = 1) -> pa.Table:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Give a table with every partition a metadata table can have here, of two commits."""
-    table = new_table(tmp_path / "t", SCHEMA, OPTIONS)
-    table.upsert(part_rows("x", "y"))
-    operator(tmp_path / "t", OPTIONS).index(SECONDARY, "ts")
-    table.upsert(part_rows("x", ts=5))
+    copied(tmp_path / "t", indexed)
     return tmp_path / "t"
+
+
+def indexed(path: Path) -> hudi.Table:
+    table = new_table(path, SCHEMA, OPTIONS)
+    table.upsert(part_rows("x", "y"))
+    operator(path, OPTIONS).index(SECONDARY, "ts")
+    table.upsert(part_rows("x", ts=5))
+    return table
 
 
 def client_of(path: Path) -> TableMetaClient:
@@ -315,11 +320,9 @@ ALL_ON = {
 ALL = ("bloom_filters", "column_stats", "files", "partition_stats", "record_index", SECONDARY)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def with_history(path: Path) -> hudi.Table:
     """Make a table with a history: upserts, deletes, a replaced partition, a clustering, a
     rollback, and every partition that a metadata table can have."""
-    path = tmp_path_factory.mktemp("made") / "t"
     table = new_table(path, SCHEMA, ALL_ON)
     table.upsert(part_rows("x", "y", "z"))
     operator(path, OPTIONS).index(SECONDARY, "ts")
@@ -330,12 +333,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table.cluster(sort_by="ts", partitions=["x"])
     table.upsert(part_rows("w", ts=9))
     table.rollback(table.timeline.completed_writes()[-1])
-    return path
+    return table
 
 
 @pytest.fixture
-def copied(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "t")
+def history(tmp_path: Path) -> Path:
+    copied(tmp_path / "t", with_history)
     return tmp_path / "t"
 
 
@@ -378,63 +381,63 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 # --- equal answers
 @pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(4)], ids=["one", "threads"])
 @pytest.mark.parametrize("is_there", [True, False], ids=["in place", "moved away"])
-def test_a_repair_gives_equal_answers(copied: Path, is_there: bool, engine: LocalEngine) -> None:
-    before, seen = answers(copied), read_rows(copied)
-    timeline = opened(copied).timeline.instants
+def test_a_repair_gives_equal_answers(history: Path, is_there: bool, engine: LocalEngine) -> None:
+    before, seen = answers(history), read_rows(history)
+    timeline = opened(history).timeline.instants
     if not is_there:
-        shutil.move(copied / METADATA_FOLDER, copied.parent / "elsewhere")
+        shutil.move(history / METADATA_FOLDER, history.parent / "elsewhere")
 
-    done = opened(copied).repair_metadata(engine=engine)
+    done = opened(history).repair_metadata(engine=engine)
 
     assert done.partitions == ALL
     assert done.rebuilt is not None
     assert (done.rebuilt.unreadable is None) is is_there
     assert (done.rebuilt.differences, done.rebuilt.orphans, done.rebuilt.gone) == ((), (), ())
     assert done.rebuilt.records == {name: len(before[name]) for name in ALL}
-    assert answers(copied) == before
-    assert validate(client_of(copied)).is_valid
-    assert not (copied / BESIDE_FOLDER).exists()
-    assert opened(copied).timeline.instants == timeline
-    assert read_rows(copied) == seen
-    by_others = [{name: row[name] for name in SCHEMA.names} for row in by_hudi_rs(copied)]
+    assert answers(history) == before
+    assert validate(client_of(history)).is_valid
+    assert not (history / BESIDE_FOLDER).exists()
+    assert opened(history).timeline.instants == timeline
+    assert read_rows(history) == seen
+    by_others = [{name: row[name] for name in SCHEMA.names} for row in by_hudi_rs(history)]
     assert sorted(by_others, key=str) == seen
     # and it is kept from there on
-    opened(copied).upsert(part_rows("x", "y", ts=20))
-    assert validate(client_of(copied)).is_valid
+    opened(history).upsert(part_rows("x", "y", ts=20))
+    assert validate(client_of(history)).is_valid
 
 
-def test_a_dry_run_reads_all_and_changes_nothing(copied: Path) -> None:
-    shutil.rmtree(copied / METADATA_FOLDER / "files")
-    before = contents(copied)
-    done = opened(copied).repair_metadata(dry_run=True)
-    assert contents(copied) == before
+def test_a_dry_run_reads_all_and_changes_nothing(history: Path) -> None:
+    shutil.rmtree(history / METADATA_FOLDER / "files")
+    before = contents(history)
+    done = opened(history).repair_metadata(dry_run=True)
+    assert contents(history) == before
     assert done.rebuilt is not None
     assert done.partitions == ALL
     assert done.rebuilt.unreadable is not None
     assert "files" in done.rebuilt.unreadable
 
 
-def test_what_the_one_in_use_says_otherwise_is_shown(copied: Path) -> None:
+def test_what_the_one_in_use_says_otherwise_is_shown(history: Path) -> None:
     ghost = f"{'2' * 36}-0_0-0-0_20200101000000000.parquet"
     listed = FileList({ghost: FileEntry(5)})
-    plant(copied, FILES, MetadataRecord("x", RecordType.FILES, listed))
-    live = opened(copied).repair_metadata(dry_run=True)
-    done = opened(copied).repair_metadata()
+    plant(history, FILES, MetadataRecord("x", RecordType.FILES, listed))
+    live = opened(history).repair_metadata(dry_run=True)
+    done = opened(history).repair_metadata()
     for one in (live, done):
         assert one.rebuilt is not None
         assert one.rebuilt.unreadable is None
         [shown] = one.rebuilt.differences
         assert (shown.expected, shown.found) == (None, "5 bytes")
         assert ghost in shown.subject
-    assert validate(client_of(copied)).is_valid
+    assert validate(client_of(history)).is_valid
 
 
-def test_the_command_shows_what_it_did(copied: Path) -> None:
-    repair = ("table", "repair", copied, "--metadata")
+def test_the_command_shows_what_it_did(history: Path) -> None:
+    repair = ("table", "repair", history, "--metadata")
     said = run(*repair, "--dry-run")
     assert said.exit_code == 0, said.output
     assert "Would rebuild the metadata table" in said.output
-    shutil.rmtree(copied / METADATA_FOLDER)
+    shutil.rmtree(history / METADATA_FOLDER)
     document = run_json(*repair)
     assert tuple(document["partitions"]) == ALL
     assert document["files"] == document["records"]["bloom_filters"]
@@ -478,9 +481,9 @@ class LateStorage(PosixStorage):
 
 
 @pytest.fixture(params=["file", "prefix"])
-def hidden(request: pytest.FixtureRequest, copied: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def hidden(request: pytest.FixtureRequest, history: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Hide a live file, or a whole folder, from whoever lists."""
-    live = opened(copied).file_slices()[0].base_file
+    live = opened(history).file_slices()[0].base_file
     assert live is not None
     name = live.path if request.param == "file" else live.path.rpartition("/")[0]
     monkeypatch.setattr(LateStorage, "hidden", name)
@@ -491,25 +494,25 @@ def hidden(request: pytest.FixtureRequest, copied: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest.mark.parametrize("is_there", [True, False], ids=["in place", "moved away"])
 def test_a_listing_that_misses_a_file_is_refused_before_the_swap(
-    copied: Path, hidden: str, is_there: bool, dry_run: bool
+    history: Path, hidden: str, is_there: bool, dry_run: bool
 ) -> None:
     if not is_there:
-        shutil.rmtree(copied / METADATA_FOLDER)
-    before = contents(copied)
+        shutil.rmtree(history / METADATA_FOLDER)
+    before = contents(history)
     with pytest.raises(IncompleteListingError, match="is not listed") as raised:
-        opened(copied).repair_metadata(dry_run=dry_run)
+        opened(history).repair_metadata(dry_run=dry_run)
     assert raised.value.retryable
     assert any(hidden in one for one in raised.value.missing)
     # the lock file is there once it was taken
-    left = {name: data for name, data in contents(copied).items() if name in before}
+    left = {name: data for name, data in contents(history).items() if name in before}
     assert left == before
-    assert not (copied / BESIDE_FOLDER).exists()
+    assert not (history / BESIDE_FOLDER).exists()
 
 
 def test_files_of_archived_writes_are_missed_as_well(
-    copied: Path, monkeypatch: pytest.MonkeyPatch
+    history: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = opened(copied)
+    table = opened(history)
     for ts in range(30, 36):
         table.upsert(part_rows("x", ts=ts))
     table.clean(options={"hoodie.cleaner.commits.retained": "1"})
@@ -523,37 +526,37 @@ def test_files_of_archived_writes_are_missed_as_well(
     monkeypatch.setattr(LateStorage, "hidden", live.path)
     monkeypatch.setattr("hudi_core.services.opening.open_storage", LateStorage)
     with pytest.raises(IncompleteListingError):
-        opened(copied).repair_metadata()
+        opened(history).repair_metadata()
     monkeypatch.setattr(LateStorage, "hidden", "nothing")
-    opened(copied).repair_metadata()
-    assert validate(client_of(copied)).is_valid
+    opened(history).repair_metadata()
+    assert validate(client_of(history)).is_valid
 
 
-def test_a_file_of_another_size_is_refused(copied: Path) -> None:
-    live = opened(copied).file_slices()[0].base_file
+def test_a_file_of_another_size_is_refused(history: Path) -> None:
+    live = opened(history).file_slices()[0].base_file
     assert live is not None
-    with (copied / live.path).open("ab") as file:
+    with (history / live.path).open("ab") as file:
         file.write(b"!")
     with pytest.raises(IncompleteListingError, match=f"is listed with {live.size + 1}"):
-        opened(copied).repair_metadata()
+        opened(history).repair_metadata()
 
 
-def test_a_damaged_data_file_is_refused_and_the_one_in_use_stays(copied: Path) -> None:
-    live = opened(copied).file_slices()[0].base_file
+def test_a_damaged_data_file_is_refused_and_the_one_in_use_stays(history: Path) -> None:
+    live = opened(history).file_slices()[0].base_file
     assert live is not None
-    (copied / live.path).write_bytes(b"\0" * live.size)
-    before = answers(copied)
+    (history / live.path).write_bytes(b"\0" * live.size)
+    before = answers(history)
     with pytest.raises(DataFileError):
-        opened(copied).repair_metadata()
-    assert answers(copied) == before
-    assert not (copied / BESIDE_FOLDER).exists()
+        opened(history).repair_metadata()
+    assert answers(history) == before
+    assert not (history / BESIDE_FOLDER).exists()
 
 
 @pytest.mark.parametrize("is_new_group", [True, False])
-def test_a_file_that_no_write_names_is_not_listed(copied: Path, is_new_group: bool) -> None:
+def test_a_file_that_no_write_names_is_not_listed(history: Path, is_new_group: bool) -> None:
     """A task that was given up closed its file after the write was complete."""
-    before, seen = answers(copied), read_rows(copied)
-    live = next(one.base_file for one in opened(copied).file_slices() if one.base_file)
+    before, seen = answers(history), read_rows(history)
+    live = next(one.base_file for one in opened(history).file_slices() if one.base_file)
     name = live.name
     stray = (
         replace(name, file_id=FileId(f"{'1' * 36}-0"))
@@ -561,16 +564,16 @@ def test_a_file_that_no_write_names_is_not_listed(copied: Path, is_new_group: bo
         else replace(name, write_token="9-9-9")
     )
     folder = live.path.rpartition("/")[0]
-    shutil.copy(copied / live.path, copied / folder / str(stray))
-    shutil.rmtree(copied / METADATA_FOLDER)
+    shutil.copy(history / live.path, history / folder / str(stray))
+    shutil.rmtree(history / METADATA_FOLDER)
 
-    done = opened(copied).repair_metadata()
+    done = opened(history).repair_metadata()
 
     assert done.rebuilt is not None
     assert done.rebuilt.orphans == (f"{folder}/{stray}",)
-    assert answers(copied) == before
-    assert read_rows(copied) == seen
-    assert validate(client_of(copied)).is_valid
+    assert answers(history) == before
+    assert read_rows(history) == seen
+    assert validate(client_of(history)).is_valid
 
 
 # --- beside others
@@ -581,52 +584,52 @@ def pending(path: Path) -> tuple[TableMetaClient, Instant]:
     return client, client.active.to_inflight(requested)
 
 
-def test_a_live_writer_is_not_disturbed(copied: Path) -> None:
-    client, instant = pending(copied)
+def test_a_live_writer_is_not_disturbed(history: Path) -> None:
+    client, instant = pending(history)
     heart = Heartbeat(client.scratch, instant.requested_time, 60_000)
     heart.start()
     try:
-        before = answers(copied)
+        before = answers(history)
         with pytest.raises(ConcurrentWriterError):
-            opened(copied).repair_metadata()
-        assert answers(copied) == before
+            opened(history).repair_metadata()
+        assert answers(history) == before
     finally:
         heart.stop()
 
 
-def test_what_a_dead_writer_left_is_not_listed_and_left_to_the_next_write(copied: Path) -> None:
-    before = answers(copied)
-    client, instant = pending(copied)
+def test_what_a_dead_writer_left_is_not_listed_and_left_to_the_next_write(history: Path) -> None:
+    before = answers(history)
+    client, instant = pending(history)
     client.storage.put(heartbeat_path(instant.requested_time), b"{}")
-    os.utime(copied / heartbeat_path(instant.requested_time), (0, 0))
-    live = next(one.base_file for one in opened(copied).file_slices() if one.base_file)
+    os.utime(history / heartbeat_path(instant.requested_time), (0, 0))
+    live = next(one.base_file for one in opened(history).file_slices() if one.base_file)
     stray = replace(live.name, instant=instant.requested_time)
-    shutil.copy(copied / live.path, copied / live.path.rpartition("/")[0] / str(stray))
-    shutil.rmtree(copied / METADATA_FOLDER)
+    shutil.copy(history / live.path, history / live.path.rpartition("/")[0] / str(stray))
+    shutil.rmtree(history / METADATA_FOLDER)
 
-    done = opened(copied).repair_metadata()
+    done = opened(history).repair_metadata()
 
     assert done.rebuilt is not None
-    assert answers(copied) == before
-    assert [one.requested_time for one in client_of(copied).timeline().pending()] == [
+    assert answers(history) == before
+    assert [one.requested_time for one in client_of(history).timeline().pending()] == [
         instant.requested_time
     ]
-    opened(copied).upsert(part_rows("x", ts=50))
-    assert not list(client_of(copied).timeline().pending())
-    assert validate(client_of(copied)).is_valid
+    opened(history).upsert(part_rows("x", ts=50))
+    assert not list(client_of(history).timeline().pending())
+    assert validate(client_of(history)).is_valid
 
 
-def test_a_lost_completed_file_is_refused(copied: Path) -> None:
+def test_a_lost_completed_file_is_refused(history: Path) -> None:
     """Without it the files of a commit that others have seen would not be listed."""
-    table = opened(copied)
+    table = opened(history)
     table.upsert(part_rows("x", ts=60))
     lost = table.timeline.completed_writes()[-1]
     table.upsert(part_rows("x", ts=61))
-    (copied / client_of(copied).active.path(lost)).unlink()
-    shutil.rmtree(copied / METADATA_FOLDER)
+    (history / client_of(history).active.path(lost)).unlink()
+    shutil.rmtree(history / METADATA_FOLDER)
     for dry_run in (True, False):
         with pytest.raises(LostCompletionError, match=lost.requested_time):
-            opened(copied).repair_metadata(dry_run=dry_run)
+            opened(history).repair_metadata(dry_run=dry_run)
 
 
 def test_a_table_without_a_metadata_table_is_refused(tmp_path: Path) -> None:
@@ -966,13 +969,16 @@ def metadata(*arguments: str) -> None:
 
 @pytest.fixture
 def dropped_path(tmp_path: Path) -> str:
-    path = str(tmp_path / "t")
+    return copied(tmp_path / "t", with_secondary_index).path
+
+
+def with_secondary_index(path: Path) -> hudi.Table:
     table = new_table(path, NUMBERS, DROPPED_OPTIONS)
     for number in range(4):
         city = "oslo" if number % 2 else "rome"
         table.bulk_insert(pa.table({"id": [f"k{number}"], "city": [city], "n": [number]}, NUMBERS))
-    metadata("index", path, "secondary_index_n", "--column", "n")
-    return path
+    metadata("index", str(path), "secondary_index_n", "--column", "n")
+    return table
 
 
 def read(table: hudi.Table) -> list[str]:

@@ -45,7 +45,7 @@ from hudi_core.read.changes.file_changes import ChangeSource
 from hudi_core.read.changes.window import WindowWrite
 from hudi_core.read.json_text import json_rows
 from tests.cli_runs import run
-from tests.tables import new_table
+from tests.tables import copied, new_table
 
 MODES = ("DATA_BEFORE", "DATA_BEFORE_AFTER")
 UNCLEANED = {"hoodie.clean.automatic": "false"}
@@ -589,7 +589,11 @@ def in_rome(*ids: int, value: str = "a") -> pa.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(tmp_path / "t", in_rome(1), record_key="id", partition_by="city")
+    return copied(tmp_path / "t", changed_rows)
+
+
+def changed_rows(path: Path) -> hudi.Table:
+    made = hudi.Table.create(path, in_rome(1), record_key="id", partition_by="city")
     made.insert(in_rome(1, 2))
     made.upsert(in_rome(2, 3, value="b"))
     made.delete(in_rome(1))

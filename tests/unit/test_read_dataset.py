@@ -28,7 +28,7 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from tests.calls import calls_of
-from tests.tables import FORMATS, new_table
+from tests.tables import FORMATS, copied, new_table
 
 
 def halves(*numbers: int, city: str) -> pa.Table:
@@ -46,19 +46,19 @@ def make(path: Path) -> hudi.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return make(tmp_path / "t")
+    return copied(tmp_path / "t", make)
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     """A table that no test changes."""
-    return make(tmp_path_factory.mktemp("shared") / "t")
+    return copied(tmp_path_factory.mktemp("shared") / "t", make)
 
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     """A table of which just the file of the rows 3 and 4 is left."""
-    made = make(tmp_path_factory.mktemp("damaged") / "t")
+    made = copied(tmp_path_factory.mktemp("damaged") / "t", make)
     damage(made, 1, 5)
     return made
 
@@ -415,7 +415,7 @@ ROWS = pa.table({"id": [1, 2, 3], "fare": [0.5, 1.5, 2.5]})
 
 @pytest.fixture
 def query_table(tmp_path: Path) -> hudi.Table:
-    return new_table(tmp_path / "trips", ROWS)
+    return copied(tmp_path / "trips", new_table, ROWS)
 
 
 def test_duckdb_knows_the_table_by_name(query_table: hudi.Table) -> None:
@@ -451,7 +451,7 @@ SEVERAL = pa.table(
 @pytest.fixture
 def several(tmp_path: Path) -> hudi.Table:
     """Four files, one for each partition."""
-    return new_table(tmp_path / "several", SEVERAL)
+    return copied(tmp_path / "several", new_table, SEVERAL)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from hudi_core.txn.recovery import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from tests.foreign import by_hudi_rs
-from tests.tables import SCHEMA, new_table
+from tests.tables import SCHEMA, copied, new_table
 
 
 def x_rows(*ids: str, ts: int = 1) -> pa.Table:
@@ -44,7 +44,7 @@ def x_rows(*ids: str, ts: int = 1) -> pa.Table:
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
     """Give a table with two rows."""
-    return new_table(tmp_path / "t", x_rows("a", "b"), ordering_field=None)
+    return copied(tmp_path / "t", new_table, x_rows("a", "b"), ordering_field=None)
 
 
 def opened(table: hudi.Table) -> OpenTable:
@@ -301,7 +301,7 @@ WRITES: list[Write] = [
 
 @pytest.fixture
 def late_table(tmp_path: Path) -> hudi.Table:
-    return new_table(tmp_path / "t", late_rows("a", "b"), FAST)
+    return copied(tmp_path / "t", new_table, late_rows("a", "b"), FAST)
 
 
 def seen_rows(table: hudi.Table) -> list[tuple[str, int]]:

@@ -43,8 +43,8 @@ from hudi_core.timeline.serde import decode_index_commit, decode_index_plan, enc
 from hudi_core.txn.table_lock import lock_at
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import VERSION_6
-from tests.samples import IS_WHOLE
-from tests.tables import SCHEMA, new_table
+from tests.samples import IS_WHOLE, TAKES_A_THIRD
+from tests.tables import SCHEMA, copied, new_table
 from tests.unit.mortal_tables import deaths
 
 OPTIONS = {
@@ -61,10 +61,26 @@ def part_rows(*parts: str, ts: int = 1) -> pa.Table:
 
 
 def made_table(path: Path, options: dict[str, str] = OPTIONS) -> hudi.Table:
+    return copied(path, written_twice, options)
+
+
+def written_twice(path: Path, options: dict[str, str]) -> hudi.Table:
     table = new_table(path, SCHEMA, options)
     table.upsert(part_rows("x", "y"))
     table.upsert(part_rows("x", ts=5))
     return table
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Folder of a table without a metadata table."""
+    return Path(made_table(tmp_path / "t").path)
+
+
+@pytest.fixture
+def enabled(tmp_path: Path) -> Path:
+    """Folder of a table with one."""
+    return Path(made_table(tmp_path / "t", ENABLED).path)
 
 
 def operator(client: TableMetaClient) -> MetadataOperator:
@@ -94,9 +110,7 @@ def require_right(path: Path) -> None:
     assert own_rows(path) == foreign_rows(path) == EXPECTED
 
 
-def test_create_delete_and_back(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    made_table(path)
+def test_create_delete_and_back(path: Path) -> None:
     made = operator(opened(path)).create()
     assert made == (COLUMN_STATS, FILES, PARTITION_STATS)
     assert validate(opened(path)).is_valid
@@ -120,9 +134,7 @@ def test_create_delete_and_back(tmp_path: Path) -> None:
     assert not list((path / ".hoodie").glob(".metadata*"))
 
 
-def test_a_deliberate_lie_shows_who_lists_from_it(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    made_table(path)
+def test_a_deliberate_lie_shows_who_lists_from_it(path: Path) -> None:
     operator(opened(path)).create()
     hudi.Table.open(str(path), OPTIONS).upsert(part_rows("z"))
     last = metadata_client(opened(path)).timeline().completed_writes()[-1]
@@ -136,9 +148,7 @@ def test_a_deliberate_lie_shows_who_lists_from_it(tmp_path: Path) -> None:
     assert len(foreign_rows(path)) == len(own_rows(path)) == 6
 
 
-def test_init_finishes_what_was_left(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    made_table(path)
+def test_init_finishes_what_was_left(path: Path) -> None:
     with pytest.raises(TableServiceError, match="no metadata table"):
         operator(opened(path)).bring_to_date()
     operator(opened(path)).create()
@@ -153,12 +163,10 @@ def test_init_finishes_what_was_left(tmp_path: Path) -> None:
     require_right(path)
 
 
-def test_a_partition_comes_and_goes_without_the_others(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    made_table(path, ENABLED)
+def test_a_partition_comes_and_goes_without_the_others(enabled: Path) -> None:
 
     def others() -> dict[str, bytes]:
-        files = (path / ".hoodie/metadata").rglob("*")
+        files = (enabled / ".hoodie/metadata").rglob("*")
         return {
             str(one): one.read_bytes()
             for one in files
@@ -166,10 +174,10 @@ def test_a_partition_comes_and_goes_without_the_others(tmp_path: Path) -> None:
         }
 
     before = others()
-    done = operator(opened(path)).index(BLOOM_FILTERS)
+    done = operator(opened(enabled)).index(BLOOM_FILTERS)
     assert (done.action, done.is_completed) == (Action.INDEXING, True)
     assert others() == before
-    client = opened(path)
+    client = opened(enabled)
     plan = decode_index_plan(client.active.read(done.to(State.REQUESTED)), "x")
     body = decode_index_commit(client.active.read(done), "x")
     assert plan.index_partition_infos == body.index_partition_infos
@@ -183,90 +191,80 @@ def test_a_partition_comes_and_goes_without_the_others(tmp_path: Path) -> None:
     assert (report.is_valid, report.checked[BLOOM_FILTERS]) == (True, 3)
     with pytest.raises(TableServiceError, match="already"):
         operator(client).index(BLOOM_FILTERS)
-    hudi.Table.open(str(path), OPTIONS).upsert(part_rows("x", ts=5))
-    assert validate(opened(path)).checked[BLOOM_FILTERS] == 4
-    operator(opened(path)).drop(BLOOM_FILTERS)
-    assert BLOOM_FILTERS not in StoredPartitions.of(opened(path).config).complete
-    assert not (path / ".hoodie/metadata" / BLOOM_FILTERS).exists()
-    require_right(path)
+    hudi.Table.open(str(enabled), OPTIONS).upsert(part_rows("x", ts=5))
+    assert validate(opened(enabled)).checked[BLOOM_FILTERS] == 4
+    operator(opened(enabled)).drop(BLOOM_FILTERS)
+    assert BLOOM_FILTERS not in StoredPartitions.of(opened(enabled).config).complete
+    assert not (enabled / ".hoodie/metadata" / BLOOM_FILTERS).exists()
+    require_right(enabled)
     # commits to the first one are no part of the second
-    operator(opened(path)).index(BLOOM_FILTERS)
-    assert validate(opened(path)).checked[BLOOM_FILTERS] == 4
+    operator(opened(enabled)).index(BLOOM_FILTERS)
+    assert validate(opened(enabled)).checked[BLOOM_FILTERS] == 4
     with pytest.raises(TableServiceError, match="no partition record_index"):
-        operator(opened(path)).drop(RECORD_INDEX)
+        operator(opened(enabled)).drop(RECORD_INDEX)
     with pytest.raises(TableServiceError, match="hudi metadata delete"):
-        operator(opened(path)).drop(FILES)
-    require_right(path)
+        operator(opened(enabled)).drop(FILES)
+    require_right(enabled)
 
 
 def test_a_dropped_partition_comes_back_with_the_next_write_that_asks_for_it(
-    tmp_path: Path,
+    enabled: Path,
 ) -> None:
-    path = tmp_path / "t"
-    made_table(path, ENABLED)
-    operator(opened(path)).drop(COLUMN_STATS)
-    assert COLUMN_STATS not in read_definitions(opened(path).storage, opened(path).config).raw
-    hudi.Table.open(str(path), OPTIONS).upsert(part_rows("x", ts=5))
-    assert COLUMN_STATS not in StoredPartitions.of(opened(path).config).complete
-    hudi.Table.open(str(path), ENABLED).upsert(part_rows("x", ts=5))
-    assert validate(opened(path)).checked[COLUMN_STATS] > 0
-    assert validate(opened(path)).is_valid
-    require_right(path)
+    operator(opened(enabled)).drop(COLUMN_STATS)
+    assert COLUMN_STATS not in read_definitions(opened(enabled).storage, opened(enabled).config).raw
+    hudi.Table.open(str(enabled), OPTIONS).upsert(part_rows("x", ts=5))
+    assert COLUMN_STATS not in StoredPartitions.of(opened(enabled).config).complete
+    hudi.Table.open(str(enabled), ENABLED).upsert(part_rows("x", ts=5))
+    assert validate(opened(enabled)).checked[COLUMN_STATS] > 0
+    assert validate(opened(enabled)).is_valid
+    require_right(enabled)
 
 
-def test_secondary_indexes_need_a_column_and_keep_the_record_index(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    made_table(path, ENABLED)
+def test_secondary_indexes_need_a_column_and_keep_the_record_index(enabled: Path) -> None:
     name = "secondary_index_of_ts"
     with pytest.raises(TableServiceError, match="needs a column"):
-        operator(opened(path)).index(name)
+        operator(opened(enabled)).index(name)
     for wrong in ("secondary_index_", "expr_index_", "vector_index_a", "a"):
         with pytest.raises(TableServiceError, match="cannot have"):
-            operator(opened(path)).index(wrong, "ts")
+            operator(opened(enabled)).index(wrong, "ts")
     with pytest.raises(CorruptMetadataError, match="x"):
-        operator(opened(path)).index("secondary_index_../x", "ts")
-    operator(opened(path)).index(RECORD_INDEX)
-    operator(opened(path)).index(name, "ts")
-    report = validate(opened(path))
+        operator(opened(enabled)).index("secondary_index_../x", "ts")
+    operator(opened(enabled)).index(RECORD_INDEX)
+    operator(opened(enabled)).index(name, "ts")
+    report = validate(opened(enabled))
     assert (report.is_valid, report.checked[name]) == (True, 4)
     with pytest.raises(TableServiceError, match=name):
-        operator(opened(path)).drop(RECORD_INDEX)
-    operator(opened(path)).drop(name)
-    operator(opened(path)).drop(RECORD_INDEX)
-    require_right(path)
+        operator(opened(enabled)).drop(RECORD_INDEX)
+    operator(opened(enabled)).drop(name)
+    operator(opened(enabled)).drop(RECORD_INDEX)
+    require_right(enabled)
 
 
-def test_another_engines_indexing_is_left_to_it(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    made_table(path, ENABLED)
-    client = opened(path)
+def test_another_engines_indexing_is_left_to_it(enabled: Path) -> None:
+    client = opened(enabled)
     plan = IndexPlan(index_partition_infos=(IndexPartitionInfo(1, RECORD_INDEX, None),))
     time = TimelineClock(client.active).next_time()
     client.active.create_requested(Instant(time, Action.INDEXING, State.REQUESTED), encode(plan))
     with pytest.raises(UnsupportedTableError, match="indexing"):
         operator(client).index(BLOOM_FILTERS)
     with pytest.raises(UnsupportedTableError, match="indexing"):
-        hudi.Table.open(str(path), OPTIONS).upsert(part_rows("x", ts=5))
+        hudi.Table.open(str(enabled), OPTIONS).upsert(part_rows("x", ts=5))
 
 
-def test_an_indexing_of_what_is_no_index_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    made_table(path, ENABLED)
-    client = opened(path)
+def test_an_indexing_of_what_is_no_index_is_refused(enabled: Path) -> None:
+    client = opened(enabled)
     for name in (FILES, "../..", "", ".hoodie"):
         info = IndexPartitionInfo(1, name, None, {"hudi.core.indexing": "drop"})
         time = TimelineClock(client.active).next_time()
         forged = Instant(time, Action.INDEXING, State.REQUESTED)
         client.active.create_requested(forged, encode(IndexPlan(index_partition_infos=(info,))))
         with pytest.raises(CorruptMetadataError, match="Nothing was changed"):
-            hudi.Table.open(str(path), OPTIONS).upsert(part_rows("x", ts=5))
+            hudi.Table.open(str(enabled), OPTIONS).upsert(part_rows("x", ts=5))
         client.active.delete(forged)
-    require_right(path)
+    require_right(enabled)
 
 
-def test_looking(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    made_table(path)
+def test_looking(path: Path) -> None:
     stored, is_metadata = list_files(opened(path), "x")
     assert (is_metadata, lister_of(opened(path)).is_metadata) == (False, False)
     with pytest.raises(TableServiceError, match="no metadata table"):
@@ -318,7 +316,7 @@ def test_metadata_tables_of_old_tables_are_not_asked(real_tables: Callable[[str]
 
 
 # --- dying
-APART = 1 if IS_WHOLE else 7
+APART = 1 if IS_WHOLE else 15 if TAKES_A_THIRD else 7
 """How many steps lie between two deaths of one way; odd, as every other death is tried again."""
 
 
@@ -374,9 +372,7 @@ def test_a_death_at_any_step_is_made_good(
     assert seen * APART > 20
 
 
-def test_the_snapshot_knows_what_was_built(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    made_table(path, ENABLED)
-    operator(opened(path)).index(BLOOM_FILTERS)
-    snapshot = MetadataSnapshot.open(replace(opened(path)))
+def test_the_snapshot_knows_what_was_built(enabled: Path) -> None:
+    operator(opened(enabled)).index(BLOOM_FILTERS)
+    snapshot = MetadataSnapshot.open(replace(opened(enabled)))
     assert {record.type for record in snapshot.scan(BLOOM_FILTERS)} == {4}

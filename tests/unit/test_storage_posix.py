@@ -125,15 +125,21 @@ def test_a_crash_leaves_all_of_a_file_or_nothing(
         action(after)
 
 
-def test_what_is_synced_and_when(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[str] = []
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of what is flushed, in this order."""
+    names: list[str] = []
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
-        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        names.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
+    return names
+
+
+def test_what_is_synced_and_when(table: Path, synced: list[str]) -> None:
     PosixStorage(str(table)).put_if_absent("a/b/file", b"1")
     assert synced[:2] == ["table", "a"]  # the folders that hold the new folders
     assert synced[2].startswith(TEMPORARY_PREFIX)
@@ -144,16 +150,8 @@ def test_what_is_synced_and_when(table: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_files_that_are_flushed_together_are_whole_when_the_block_ends(
-    table: Path, monkeypatch: pytest.MonkeyPatch
+    table: Path, synced: list[str]
 ) -> None:
-    synced: list[str] = []
-    real = os.fsync
-
-    def fsync(descriptor: int) -> None:
-        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fsync)
     below = SubfolderStorage(PosixStorage(str(table)), "tree")
     with flushed_together(below) as storage:
         storage.put_if_absent("one-more", b"1")

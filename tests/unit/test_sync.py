@@ -39,8 +39,7 @@ from tests.cli_runs import run, run_json
 from tests.hudi_tables import TRIPS
 from tests.metastore_calls import recorded
 from tests.moto_s3 import S3Service
-from tests.samples import sampled
-from tests.tables import new_table, rows
+from tests.tables import copied, new_table, rows
 
 HIVE = "hoodie.datasource.hive_sync."
 
@@ -94,7 +93,11 @@ class Lake:
 
 
 def new_trips(path: Path, days: Sequence[str | None] = ("a", "b"), **options: Any) -> hudi.Table:
-    table = new_table(path / "trips", FARES, {"hoodie.fs.fsync": False, **options})
+    return copied(path / "trips", filled_trips, days, {"hoodie.fs.fsync": False, **options})
+
+
+def filled_trips(path: Path, days: Sequence[str | None], options: Mapping[str, Any]) -> hudi.Table:
+    table = new_table(path, FARES, options)
     table.bulk_insert(trips(range(len(days)), days))
     return table
 
@@ -481,11 +484,8 @@ def test_a_rollback_is_synced_by_the_tables_options(lake: Lake, tmp_path: Path) 
 
 
 # --- partitions
-@pytest.mark.parametrize(
-    ("count", "sizes"),
-    sampled([(260, [10, 20, 40, 80, 100, 10]), (1000, [10, 20, 40, 80, *[100] * 8, 50])], 2),
-)
-def test_many_partitions(lake: Lake, tmp_path: Path, count: int, sizes: list[int]) -> None:
+def test_many_partitions(lake: Lake, tmp_path: Path) -> None:
+    count = 260
     days = [f"d{number:04d}" for number in range(count)]
     table = new_trips(tmp_path, days)
     with recorded(lake.service) as recorder:
@@ -497,7 +497,7 @@ def test_many_partitions(lake: Lake, tmp_path: Path, count: int, sizes: list[int
         recorder.asked.clear()
         assert lake.ids("trips", recorder.uri) == list(range(count))
         asked_for = [n for method, n in recorder.asked if method == "get_partitions_by_names"]
-        assert asked_for == sizes
+        assert asked_for == [10, 20, 40, 80, 100, 10]
 
         # later syncs cost what changed
         table.insert(trips([2000], ["new"]))
@@ -792,11 +792,11 @@ def names(columns: Any) -> list[tuple[str, str]]:
 def test_hundreds_of_partitions(
     catalog: Catalog, tmp_path: Path, calls: list[tuple[str, int]]
 ) -> None:
-    days = [f"d{number:04d}" for number in range(160)]
+    days = [f"d{number:04d}" for number in range(130)]
     table = made_table(tmp_path / "trips", days, catalog.options)
     done = table.sync("glue")
     assert (done.tool, done.creates_database) == (SyncTool.GLUE, True)
-    assert calls == [("batch_create_partition", 100), ("batch_create_partition", 60)]
+    assert calls == [("batch_create_partition", 100), ("batch_create_partition", 30)]
     found = catalog.entry("trips")
     assert found["TableType"] == "EXTERNAL_TABLE"
     assert found["Parameters"]["hudi.metadata-listing-enabled"] == "FALSE"
@@ -810,13 +810,13 @@ def test_hundreds_of_partitions(
     calls.clear()
 
     table.insert(glue_trips([2000], ["new"]))
-    table.delete_partitions([f"d{number:04d}" for number in range(30)])
+    table.delete_partitions([f"d{number:04d}" for number in range(26)])
     [entry] = table.sync("glue").entries
-    assert (entry.added, len(entry.dropped), entry.compares_all) == (("new",), 30, False)
+    assert (entry.added, len(entry.dropped), entry.compares_all) == (("new",), 26, False)
     assert calls == [
         ("batch_create_partition", 1),
         ("batch_delete_partition", 25),
-        ("batch_delete_partition", 5),
+        ("batch_delete_partition", 1),
     ]
     calls.clear()
     version = catalog.entry("trips")["VersionId"]
@@ -827,8 +827,8 @@ def test_hundreds_of_partitions(
     table.alter(add_columns={"tip": pa.int32()})
     [entry] = table.sync("glue").entries
     assert entry.columns == ("tip int added",)
-    assert Counter(calls) == {("batch_update_partition", 100): 1, ("batch_update_partition", 31): 1}
-    assert len(catalog.partitions("trips")) == 131
+    assert Counter(calls) == {("batch_update_partition", 100): 1, ("batch_update_partition", 5): 1}
+    assert len(catalog.partitions("trips")) == 105
     assert names(catalog.entry("trips")["StorageDescriptor"]["Columns"])[-1] == ("tip", "int")
 
 

@@ -26,7 +26,7 @@ from hudi_core.schema.casting import BY_OPTION
 from hudi_core.schema.java_float import float_text
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties
-from tests.tables import new_table
+from tests.tables import copied, new_table
 from tests.unit.refusals import refused
 
 WIDELY = {BY_OPTION: "true", "hoodie.parquet.small.file.limit": "0"}
@@ -218,7 +218,7 @@ def contents(table: hudi.Table) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return new_table(tmp_path / "t", evolved_rows(ROW), OCC)
+    return copied(tmp_path / "t", new_table, evolved_rows(ROW), OCC)
 
 
 def last_id(table: hudi.Table) -> int:

@@ -18,7 +18,7 @@ from hudi_core.errors import InvalidOptionError, SchemaError, UnknownPartitionEr
 from hudi_core.model.dry_run import FileChange
 from hudi_core.txn.table_lock import TableLock
 from tests.calls import disk_requests
-from tests.tables import new_table
+from tests.tables import copied, new_table
 
 KINDS = {
     **dict.fromkeys(("read", "head", "version"), "reads"),
@@ -54,7 +54,7 @@ def made_table(path: Path, options: dict[str, str]) -> hudi.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return made_table(tmp_path / "t", FAST)
+    return copied(tmp_path / "t", made_table, FAST)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ from hudi_core.write.merge_handle import keep_stored_partition_columns
 from hudi_core.write.steps import WriteSteps
 from tests.calls import calls_of
 from tests.property.test_index_model import ApartEngine, indexed_keys, stored_keys
-from tests.tables import new_table, pairs
+from tests.tables import copied, new_table, pairs
 
 INDEXED = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.int64())]
@@ -509,7 +509,11 @@ def interleaved(number: int) -> list[str]:
 
 
 def files_of(path: Path, **options: str) -> hudi.Table:
-    table = new_table(path, KEYED, {"hoodie.index.type": "BLOOM", **FAST, **FILTERS, **options})
+    return copied(path, overlapping, {"hoodie.index.type": "BLOOM", **FAST, **FILTERS, **options})
+
+
+def overlapping(path: Path, options: dict[str, str]) -> hudi.Table:
+    table = new_table(path, KEYED, options)
     for number in range(FILES):
         table.bulk_insert(keyed(interleaved(number), 0))
     return table

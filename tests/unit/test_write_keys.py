@@ -33,6 +33,7 @@ from hudi_core.schema import widening
 from hudi_core.write import key_proof, planning
 from tests.calls import calls_of
 from tests.foreign import by_hudi_rs
+from tests.tables import copied
 from tests.unit.refusals import refused
 
 COMPLEX = {"hoodie.datasource.write.keygenerator.type": "COMPLEX"}
@@ -578,7 +579,11 @@ def test_the_key_is_made_of_instant_task_and_row(tmp_path: Path) -> None:
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
     """Table with two rows."""
-    made = make(tmp_path)
+    return copied(tmp_path / "t", two_rows)
+
+
+def two_rows(path: Path) -> hudi.Table:
+    made = make(path.parent)
     made.insert(keyless_rows(1, 2))
     return made
 

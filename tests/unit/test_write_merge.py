@@ -46,7 +46,7 @@ from tests.merging_histories import (
     kinds,
 )
 from tests.operators import operator
-from tests.tables import new_table, pairs, rows_of
+from tests.tables import copied, new_table, pairs, rows_of
 
 KINDS = {str(kind): kind for kind in kinds()}
 PAYLOAD = "hoodie.datasource.write.payload.class"
@@ -883,9 +883,7 @@ DROP = "hoodie.datasource.write.insert.drop.duplicates"
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return new_table(
-        tmp_path / "t", rows_of(TRIPS, ("a", "rome", 5), ("b", "rome", 5), ("c", "oslo", 5))
-    )
+    return copied(tmp_path / "t", new_table, rows_of(TRIPS, *OLD))
 
 
 def duplicate_held(table: hudi.Table) -> list[tuple[Any, ...]]:

@@ -44,7 +44,7 @@ from hudi_core.txn.transaction import Transaction
 from hudi_core.write.replacing import rows_of
 from hudi_core.write.steps import WriteSteps
 from tests.calls import disk_requests
-from tests.tables import new_table
+from tests.tables import copied, new_table
 from tests.unit.refusals import refused
 
 CITIES_AND_DAYS = pa.schema(
@@ -78,11 +78,15 @@ WRITE: Change = lambda table: table.upsert(placed_rows(("a", "rome"), ts=99))  #
 DELETION: Change = lambda table: table.delete_partitions(["rome"])  # noqa: E731
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> hudi.Table:
-    made = make(tmp_path)
+def four_rows(path: Path) -> hudi.Table:
+    made = make(path.parent)
     made.bulk_insert(placed_rows(("a", "rome"), ("b", "rome"), ("c", "oslo"), ("d", None), ts=9))
     return made
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    return copied(tmp_path / "t", four_rows)
 
 
 def test_an_overwrite_replaces_just_the_partitions_of_its_rows(table: hudi.Table) -> None:
@@ -388,9 +392,9 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_other_partitions_are_not_asked_about(
     operation: str, part: str, heads: int, lists: int, tmp_path: Path, requests: Counter[str]
 ) -> None:
-    written = parted(tmp_path, *(f"p{n:03}" for n in range(300)), "2026/01/30")
+    many = parts_of(*(f"p{n:03}" for n in range(99)), "2026/01/30")
     # who has not written to it yet asks about each
-    table = hudi.Table.open(written.path, FAST)
+    table = copied(tmp_path / "t", new_table, many, FAST)
     requests.clear()
     getattr(table, operation)(parts_of(part))
     assert requests == Counter(head=heads, list=lists)
@@ -403,10 +407,9 @@ KNOWN_SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 @pytest.fixture
 def known_table(tmp_path: Path) -> hudi.Table:
     """Give a table with fifty partitions."""
-    table = new_table(tmp_path / "t", KNOWN_SCHEMA, {"hoodie.metadata.enable": "false"})
     names = [f"p{n:02}" for n in range(50)]
-    table.bulk_insert(pa.table({"id": names, "part": names}, KNOWN_SCHEMA))
-    return table
+    given = pa.table({"id": names, "part": names}, KNOWN_SCHEMA)
+    return copied(tmp_path / "t", new_table, given, {"hoodie.metadata.enable": "false"})
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from hudi_core.engine.python_rows import (
 )
 from hudi_core.errors import NotATableError, SchemaError, TableClosedError
 from hudi_core.schema.absence import absences, absent_values, without_absence
-from tests.tables import new_table
+from tests.tables import copied, new_table
 
 UTC_NOON = dt.datetime(2026, 1, 2, 12, tzinfo=dt.UTC)
 NOON = UTC_NOON.replace(tzinfo=None)
@@ -335,7 +335,7 @@ PICKLED_ROWS = pa.table({"id": [1, 2, 3]})
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return new_table(tmp_path / "t", PICKLED_ROWS, KEYS)
+    return copied(tmp_path / "t", new_table, PICKLED_ROWS, KEYS)
 
 
 def again(table: hudi.Table) -> hudi.Table:

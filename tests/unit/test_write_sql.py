@@ -27,7 +27,7 @@ from hudi_core.write.conditional.sql_text import (
     tokens_of,
 )
 from tests.spark_values import ERRORS, REFUSED, ROW, VALUES, same
-from tests.tables import new_table
+from tests.tables import copied, new_table
 
 ROWS = pa.table({"id": [1, 2, 3, 4], "city": ["a", "b", "c", "d"], "v": [1.0, 2.0, 3.0, 4.0]})
 
@@ -59,7 +59,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return new_table(tmp_path / "t", ROWS)
+    return copied(tmp_path / "t", new_table, ROWS)
 
 
 def merged(table: hudi.Table) -> None:
