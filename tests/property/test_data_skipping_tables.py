@@ -318,9 +318,7 @@ def test_what_evolved_columns_exclude(evolved: hudi.Table) -> None:
 def test_past_states_are_read_right(tmp_path: Path) -> None:
     """Ranges of partitions are those of the present rows: for past rows they mean nothing."""
     schema = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int32())])
-    made = hudi.Table.create(
-        str(tmp_path / "t"), schema, record_key="id", partition_by="p", options=OPTIONS
-    )
+    made = new_table(tmp_path / "t", schema, OPTIONS, partition_by="p")
     rows = pa.table({"id": [1, 2], "p": ["a", "b"], "v": [1, 100]}, schema=schema)
     first = made.insert(rows).instant
     made.upsert(pa.table({"id": [1], "p": ["a"], "v": [50]}, schema=schema))

@@ -25,7 +25,7 @@ from tests.log_files import (
     positions,
     put_log,
 )
-from tests.tables import rows
+from tests.tables import new_table, rows
 
 KEYS = [f"k{number}" for number in range(8)]
 STORED = KEYS[:5]
@@ -135,14 +135,9 @@ def test_rows_of_a_slice_with_logs(
     blocks: list[Block], is_ordered: bool, one_file: bool, limit: str
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        table = hudi.Table.create(
-            f"{folder}/t",
-            pa.schema(FIELDS),
-            record_key="id",
-            ordering_field="ts" if is_ordered else None,
-            options=NO_METADATA_TABLE,
-        )
-        table.bulk_insert(rows(*STORED, ts=BASE_ORDER, w="base", schema=pa.schema(FIELDS)))
+        ordering, schema = "ts" if is_ordered else None, pa.schema(FIELDS)
+        table = new_table(f"{folder}/t", schema, NO_METADATA_TABLE, ordering_field=ordering)
+        table.bulk_insert(rows(*STORED, ts=BASE_ORDER, w="base", schema=schema))
         table = merge_on_read(table)
         [into] = table.file_slices()
         assert into.base_file is not None

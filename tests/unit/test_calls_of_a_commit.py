@@ -11,6 +11,7 @@ from types import FrameType
 import pyarrow as pa
 
 import hudi_core as hudi
+from tests.tables import new_table
 
 HOME = str(Path(hudi.__file__).parent.parent)
 PACKAGES = ("hudi_core", "native_format")
@@ -48,13 +49,7 @@ def calls_by_module(action: Callable[[], object]) -> Counter[str]:
 def test_a_small_upsert(tmp_path: Path) -> None:
     """20 rows into 30 of three partitions, in a table that has seen some commits."""
     path = str(tmp_path / "t")
-    table = hudi.Table.create(
-        path,
-        three_cities(1, 0).schema,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-    )
+    table = new_table(path, three_cities(1, 0).schema)
     table.upsert(three_cities(30, 1))
     table.upsert(three_cities(5, 2))
     table = hudi.Table.open(path)

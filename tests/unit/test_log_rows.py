@@ -118,8 +118,14 @@ def table(tmp_path: Path) -> hudi.Table:
     return copied(tmp_path / "t", three_rows)
 
 
-def three_rows(path: Path) -> hudi.Table:
-    made = new_table(path, SCHEMA_OF_LOGS, NO_METADATA_TABLE)
+@pytest.fixture
+def unordered(tmp_path: Path) -> hudi.Table:
+    """The same, of which the last version of a row counts."""
+    return copied(tmp_path / "t", three_rows, ordering_field=None)
+
+
+def three_rows(path: Path, **settings: Any) -> hudi.Table:
+    made = new_table(path, SCHEMA_OF_LOGS, **{"options": NO_METADATA_TABLE, **settings})
     made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
     return merge_on_read(made)
 
@@ -194,19 +200,16 @@ def test_a_partial_update_behind_a_delete(table: hudi.Table, ordering: Wrapped |
 
 
 @pytest.mark.parametrize("kind", [BlockType.AVRO, BlockType.PARQUET])
-def test_partial_updates_of_other_columns_than_those_read(tmp_path: Path, kind: BlockType) -> None:
+def test_partial_updates_of_other_columns_than_those_read(
+    unordered: hudi.Table, kind: BlockType
+) -> None:
     """Their rows count, though none of their columns is wanted."""
-    made = hudi.Table.create(
-        tmp_path / "t", SCHEMA_OF_LOGS, record_key="id", options=NO_METADATA_TABLE
-    )
-    made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
-    table = merge_on_read(made)
-    instant = instant_of(table)
-    at = positions([0, 2], table.file_slices()[0].base_instant)
+    instant = instant_of(unordered)
+    at = positions([0, 2], unordered.file_slices()[0].base_instant)
     header = {HeaderKey.IS_PARTIAL: "true", **at}
     keys = [{**row, "ts": 7} for row in meta(instant, "a", "c")]
-    put(table, data_block(instant, keys, FIELDS[:2], kind=kind, header=header))
-    found = hudi.Table.open(table.path)
+    put(unordered, data_block(instant, keys, FIELDS[:2], kind=kind, header=header))
+    found = hudi.Table.open(unordered.path)
     assert found.count() == 3
     for name, values in (("w", ["old"] * 3), ("ts", [1, 7, 7]), ("id", ["a", "b", "c"])):
         assert sorted(found.to_arrow([name])[name].to_pylist()) == values
@@ -214,9 +217,7 @@ def test_partial_updates_of_other_columns_than_those_read(tmp_path: Path, kind: 
 
 def test_a_log_changes_the_first_row_of_a_key(tmp_path: Path) -> None:
     """Further rows of a key stay as they are, as Hudi-Spark and hudi-rs read them."""
-    made = hudi.Table.create(
-        tmp_path / "t", SCHEMA_OF_LOGS, record_key="id", options=NO_METADATA_TABLE
-    )
+    made = new_table(tmp_path / "t", SCHEMA_OF_LOGS, NO_METADATA_TABLE, ordering_field=None)
     given = {"id": ["b", "a", "a", "b"], "ts": [1] * 4, "w": ["b1", "a1", "a2", "b2"]}
     made.bulk_insert(pa.table(given, schema=SCHEMA_OF_LOGS))
     table = merge_on_read(made)
@@ -231,9 +232,7 @@ def test_a_log_changes_the_first_row_of_a_key(tmp_path: Path) -> None:
 
 def test_blocks_of_archived_instants_count_behind_a_savepoint(tmp_path: Path) -> None:
     """What is archived is before the first write that is left, whatever else is listed."""
-    made = hudi.Table.create(
-        tmp_path / "t", SCHEMA_OF_LOGS, record_key="id", options=NO_METADATA_TABLE
-    )
+    made = new_table(tmp_path / "t", SCHEMA_OF_LOGS, NO_METADATA_TABLE, ordering_field=None)
     made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
     made.savepoint()
     table = merge_on_read(made)
@@ -274,36 +273,24 @@ def test_rows_without_columns_are_as_many(table: hudi.Table) -> None:
         assert sum(one.num_rows for one in found.to_batches([], filter=condition)) == count
 
 
-def test_rows_by_positions_without_columns_are_as_many(tmp_path: Path) -> None:
+def test_rows_by_positions_without_columns_are_as_many(unordered: hudi.Table) -> None:
     """By positions and commit time merging itself needs no column."""
-    made = hudi.Table.create(
-        tmp_path / "t", SCHEMA_OF_LOGS, record_key="id", options=NO_METADATA_TABLE
-    )
-    made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
-    table = merge_on_read(made)
-    instant, [into] = instant_of(table), table.file_slices()
+    instant, [into] = instant_of(unordered), unordered.file_slices()
     place = positions([1], into.base_instant)
     put(
-        table,
+        unordered,
         data_block(instant, meta(instant, "b"), FIELDS, header=place),
         delete_block(instant, {"c": None}, positions([2], into.base_instant)),
     )
-    found = hudi.Table.open(table.path)
+    found = hudi.Table.open(unordered.path)
     assert found.count() == found.to_arrow([]).num_rows == 2
     assert sum(one.num_rows for one in found.to_batches([])) == 2
 
 
 @pytest.mark.parametrize("limit", ["1", "1000000"], ids=["disk", "memory"])
 def test_a_partial_update_of_a_table_without_meta_columns(tmp_path: Path, limit: str) -> None:
-    made = hudi.Table.create(
-        tmp_path / "t",
-        SCHEMA_OF_LOGS,
-        record_key="id",
-        ordering_field="ts",
-        options={**NO_METADATA_TABLE, "hoodie.populate.meta.fields": "false"},
-    )
-    made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
-    table = merge_on_read(made)
+    options = {**NO_METADATA_TABLE, "hoodie.populate.meta.fields": "false"}
+    table = copied(tmp_path / "t", three_rows, options=options)
     instant = instant_of(table)
     fields = [field for field in FIELDS if field.name != "w"]
     given = [
@@ -368,13 +355,7 @@ def random_blocks(table: hudi.Table, drawn: random.Random, *, with_positions: bo
 def test_shards_on_the_disk_give_the_rows_of_memory(
     tmp_path: Path, ordering: str | None, with_positions: bool
 ) -> None:
-    made = hudi.Table.create(
-        tmp_path / "t",
-        SCHEMA_OF_LOGS,
-        record_key="id",
-        ordering_field=ordering,
-        options=NO_METADATA_TABLE,
-    )
+    made = new_table(tmp_path / "t", SCHEMA_OF_LOGS, NO_METADATA_TABLE, ordering_field=ordering)
     drawn, folder = random.Random(5), tmp_path / "spilled"
     folder.mkdir()
     made.bulk_insert(rows(*map(str, range(200)), ts=4, w="old", schema=SCHEMA_OF_LOGS))

@@ -73,9 +73,7 @@ def table_of(path: Path, version: str, *steps: Step, **options: str) -> hudi.Tab
     first = steps[0]
     assert isinstance(first, pa.Table)
     given = {**FILES_APART, "hoodie.write.table.version": version, **options}
-    made = hudi.Table.create(
-        str(path), first.schema, record_key="id", partition_by="city", options=given
-    )
+    made = new_table(path, first.schema, given, ordering_field=None)
     for step in steps:
         opened = hudi.Table.open(str(path), {**FILES_APART, **options})
         if isinstance(step, pa.Table):
