@@ -268,8 +268,8 @@ def test_every_case_runs(runs: Callable[[Path], None], tmp_path: Path) -> None:
 # --- what all of them share
 
 
-def test_a_pattern_that_fits_nothing_is_refused() -> None:
-    done = _run_here("run.py", "--only", "paimon")
+def test_a_pattern_that_fits_nothing_is_refused(tmp_path: Path) -> None:
+    done = _run_here("run.py", "--only", "paimon", "--scratch", tmp_path)
     assert done.returncode == 2
     assert "--only" in done.stderr
 
