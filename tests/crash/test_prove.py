@@ -32,12 +32,12 @@ SAMPLE = 20
 
 @pytest.fixture(scope="module")
 def counted(request: pytest.FixtureRequest, pool: Pool) -> list[Counted]:
-    """Every sixth scene, those that broken protocols need, and all of them in `make campaigns`."""
+    """Every ninth scene, those that broken protocols need, and all of them in `make campaigns`."""
     test = "test_a_broken_protocol_is_caught"
     broken = [taken(request, test, name) for name in ("format_name", "scene")]
     needed = set(zip(*broken, strict=True))
     every = list(scenes())
-    some = sampled(every, 6)
+    some = sampled(every, 9)
     chosen = [one for one in every if one in some or (one.format_name, one.scene) in needed]
     return count(pool, chosen)
 
