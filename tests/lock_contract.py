@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ import sys
 {code}
 assert lock.try_lock(10)
 print("held", flush=True)
-for asked in sys.stdin:
+for asked in open(sys.argv[1]):
     print(lock.lease_left(), flush=True)
     lock.unlock()
 """
@@ -46,6 +45,38 @@ for _ in range(int(sys.argv[2])):
     lock.unlock()
 """
 PATIENCE_S = 60
+
+
+class Holder:
+    """A process that has the lock until it is asked what is left of it."""
+
+    def __init__(self, commands: ForkedCommands, code: str, folder: Path) -> None:
+        said, self._asked = folder / "said", folder / "asked"
+        for pipe in (said, self._asked):
+            os.mkfifo(pipe)
+        self._commands, self._has_ended = commands, False
+        code = HOLDER.format(code=code)
+        self._process = commands.start(code, str(self._asked), printed=[said])
+        self._said = said.open(encoding="utf-8")
+        assert self._said.readline() == "held\n"
+
+    def signal(self, number: int) -> None:
+        os.kill(self._process, number)
+
+    def lease_left(self) -> float:
+        """What is left by its own account; then it gives the lock back, and ends."""
+        self._asked.write_text("left\n")
+        return float(self._said.readline())
+
+    def wait(self) -> int:
+        self._has_ended = True
+        return self._commands.wait(self._process)
+
+    def close(self) -> None:
+        self._said.close()
+        if not self._has_ended:
+            self.signal(signal.SIGKILL)
+            self.wait()
 
 
 def in_other_thread(call: Callable[[], object]) -> object:
@@ -173,17 +204,14 @@ class ProcessLockContract(LockProviderContract):
         return code
 
     @pytest.fixture
-    def holder(self, brief_code: str) -> Iterator[subprocess.Popen[str]]:
-        command = [sys.executable, "-c", HOLDER.format(code=brief_code)]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "held\n"
+    def holder(
+        self, brief_code: str, commands: ForkedCommands, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[Holder]:
+        with closing(Holder(commands, brief_code, tmp_path_factory.mktemp("holder"))) as process:
             yield process
-            process.kill()
 
     def test_it_passes_on_from_a_process_that_is_killed(
-        self, brief: NewLock, holder: subprocess.Popen[str]
+        self, brief: NewLock, holder: Holder
     ) -> None:
         lock = brief()
         assert lock.excludes_processes is True
@@ -191,27 +219,22 @@ class ProcessLockContract(LockProviderContract):
         with refused as caught, TableLock(lock, 0.1).held():
             pass
         assert owner_of(lock) == caught.value.facts["owner"]
-        holder.kill()
+        holder.signal(signal.SIGKILL)
         holder.wait()
         assert lock.try_lock(PATIENCE_S)
         lock.unlock()
 
     def test_a_process_that_is_stopped_keeps_it_or_knows_that_it_is_lost(
-        self, brief: NewLock, holder: subprocess.Popen[str]
+        self, brief: NewLock, holder: Holder
     ) -> None:
         lock = brief()
-        holder.send_signal(signal.SIGSTOP)
+        holder.signal(signal.SIGSTOP)
         passes_on = math.isfinite(self.lease_s)
         assert lock.try_lock(PATIENCE_S if passes_on else 0.2) is passes_on
-        holder.send_signal(signal.SIGCONT)
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        holder.stdin.write("left\n")
-        holder.stdin.flush()
-        assert float(holder.stdout.readline()) == (0 if passes_on else math.inf)
+        holder.signal(signal.SIGCONT)
+        assert holder.lease_left() == (0 if passes_on else math.inf)
         if passes_on:
-            holder.stdin.close()
-            assert holder.wait(PATIENCE_S) == 0
+            assert holder.wait() == 0
             assert lock.lease_left() > 0
             assert not brief().try_lock(0), "it is not the other's to give back"
             lock.unlock()

@@ -8,7 +8,6 @@ import pickle
 import re
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -43,7 +42,7 @@ from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile, StorageLock
 from hudi_core.txn.locks.waiting import BothLocks
 from hudi_core.txn.locks.zookeeper import ZookeeperLock, with_port
 from hudi_core.txn.table_lock import TableLock
-from tests.lock_contract import LockProviderContract, NewLock, ProcessLockContract
+from tests.lock_contract import Holder, LockProviderContract, NewLock, ProcessLockContract
 from tests.tables import new_table
 
 
@@ -455,13 +454,13 @@ class TestHudiFileLock(ProcessLockContract):
         assert not lock_file.exists()
 
     def test_a_dead_holder_of_ours_is_known_at_once(
-        self, new: NewLock, lock_file: Path, holder: subprocess.Popen[str]
+        self, new: NewLock, lock_file: Path, holder: Holder
     ) -> None:
         lock = new()
         assert not lock.try_lock(0.1)
-        holder.send_signal(signal.SIGSTOP)
+        holder.signal(signal.SIGSTOP)
         assert not lock.try_lock(0.1)
-        holder.kill()
+        holder.signal(signal.SIGKILL)
         holder.wait()
         assert lock_file.exists()
         assert lock.try_lock(0)
