@@ -8,11 +8,12 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import pyarrow.fs as pafs
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
+from moto.moto_server.werkzeug_app import create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from hudi_core.storage.options import StorageOptions
 
@@ -46,11 +47,14 @@ class S3Service:
         self.filesystem.create_dir(bucket)
         return f"s3://{bucket}/{folder}"
 
+    def paths(self, root: str) -> list[str]:
+        """Return the bucket and key of everything that is stored below a URI."""
+        selector = pafs.FileSelector(root.removeprefix("s3://"), recursive=True)
+        return [info.path for info in self.filesystem.get_file_info(selector) if info.is_file]
+
     def objects(self, root: str) -> dict[str, bytes]:
         """Return everything that is stored below a URI."""
-        selector = pafs.FileSelector(root.removeprefix("s3://"), recursive=True)
-        found = [info for info in self.filesystem.get_file_info(selector) if info.is_file]
-        return {info.path: self.filesystem.open_input_file(info.path).read() for info in found}
+        return {one: self.filesystem.open_input_file(one).read() for one in self.paths(root)}
 
 
 class OneChangeAtATime:
@@ -73,11 +77,31 @@ class OneChangeAtATime:
             return list(self._application(environ, start_response))
 
 
+_backend: Final = cache(create_backend_app)
+
+
+def _answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    """Answer by S3, or by DynamoDB, whose requests name it.
+
+    For each request moto itself looks through all its services, in a third of what it takes.
+    """
+    is_dynamo = environ.get("HTTP_X_AMZ_TARGET", "").startswith("DynamoDB")
+    found: Iterable[bytes] = _backend("dynamodb" if is_dynamo else "s3")(environ, start_response)
+    return found
+
+
+class _Silent(WSGIRequestHandler):
+    """Logs no request."""
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        pass
+
+
 @contextmanager
 def serving(middleware: Callable[[Any], Any]) -> Iterator[S3Service]:
     """Serve S3 from this process, on the loopback device and a free port."""
-    application = middleware(OneChangeAtATime(DomainDispatcherApplication(create_backend_app)))
-    server = make_server("127.0.0.1", 0, application, threaded=True)
+    application = middleware(OneChangeAtATime(_answer))
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

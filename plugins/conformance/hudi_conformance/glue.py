@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from moto.backends import get_backend
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import create_backend_app
 from werkzeug.serving import make_server
 
 _ACCOUNT, _REGION = "123456789012", "us-east-1"
@@ -25,7 +25,7 @@ def glue_service() -> Iterator[str]:
 
     On the loopback device, and a free port.
     """
-    application = _Compared(DomainDispatcherApplication(create_backend_app))
+    application = _Compared(create_backend_app("glue"))
     server = make_server("127.0.0.1", 0, application, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
