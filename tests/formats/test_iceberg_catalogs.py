@@ -24,7 +24,6 @@ from hive_metastore.ttypes import (
     Table,
     UnlockRequest,
 )
-from hudi_conformance.glue import glue_service
 from hudi_conformance.hive_metastore import HiveMetastore
 from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.hive import HiveCatalog
@@ -120,11 +119,13 @@ def sql_options(where: Path) -> dict[str, str]:
     return {f"{PREFIX}{key}": value for key, value in given.items()}
 
 
+def sql_catalog(where: Path) -> SqlCatalog:
+    uri = sql_options(where)[f"{PREFIX}uri"]
+    return SqlCatalog("theirs", uri=uri, warehouse=f"file://{where}/warehouse")
+
+
 def test_a_table_of_the_same_name_stays_in_its_catalog(tmp_path: Path) -> None:
-    options = sql_options(tmp_path)
-    theirs = SqlCatalog(
-        "theirs", uri=options[f"{PREFIX}uri"], warehouse=f"file://{tmp_path}/warehouse"
-    )
+    options, theirs = sql_options(tmp_path), sql_catalog(tmp_path)
     theirs.create_namespace("lake")
     made = theirs.create_table("lake.trips", NOTED)
     made.append(typed(range(3)))
@@ -149,16 +150,8 @@ def test_a_file_outside_of_the_table_is_not_opened(path: Path) -> None:
 class TestSqlCatalog(CatalogSuite, ComparingSuite):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Iterator[Place]:
-        uri = f"sqlite:///{tmp_path}/catalog.db"
-        theirs = SqlCatalog("theirs", uri=uri, warehouse=f"file://{tmp_path}/warehouse")
-        given = {
-            f"{PREFIX}type": "sql",
-            f"{PREFIX}name": "theirs",
-            f"{PREFIX}uri": uri,
-            f"{PREFIX}identifier": "lake.trips",
-            f"{PREFIX}create-namespace": "true",
-        }
-        folder = tmp_path / "t"
+        theirs, folder = sql_catalog(tmp_path), tmp_path / "t"
+        given = sql_options(tmp_path)
         yield Place(str(folder), given, theirs, "lake.trips", lambda: stored(folder))
         theirs.engine.dispose()
 
@@ -175,14 +168,8 @@ def _descriptions_of_services_stay() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with glue_service() as address:
-        yield address
-
-
 @pytest.fixture
-def new_place(endpoint: str) -> NewPlace:
+def new_place(glue: str) -> NewPlace:
     def new(
         path: str,
         files: Callable[[], dict[str, bytes]],
@@ -190,7 +177,7 @@ def new_place(endpoint: str) -> NewPlace:
         store: dict[str, str],
     ) -> Place:
         properties = {
-            "glue.endpoint": endpoint,
+            "glue.endpoint": glue,
             "glue.region": "us-east-1",
             "glue.access-key-id": "test-access-key",
             "glue.secret-access-key": f"glue-secret-{uuid.uuid4().hex}",
