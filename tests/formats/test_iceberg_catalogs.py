@@ -147,15 +147,6 @@ def test_a_file_outside_of_the_table_is_not_opened(path: Path) -> None:
         hudi.Table.open(path).to_arrow()
 
 
-class TestSqlCatalog(CatalogSuite, ComparingSuite):
-    @pytest.fixture
-    def place(self, tmp_path: Path) -> Iterator[Place]:
-        theirs, folder = sql_catalog(tmp_path), tmp_path / "t"
-        given = sql_options(tmp_path)
-        yield Place(str(folder), given, theirs, "lake.trips", lambda: stored(folder))
-        theirs.engine.dispose()
-
-
 NewPlace = Callable[..., Place]
 
 
@@ -191,11 +182,10 @@ def new_place(glue: str) -> NewPlace:
     return new
 
 
-class TestGlueCatalog(CatalogSuite, ComparingSuite):
-    @pytest.fixture
-    def place(self, new_place: NewPlace, tmp_path: Path) -> Place:
-        folder = tmp_path / "t"
-        return new_place(str(folder), lambda: stored(folder), {}, {})
+@pytest.fixture
+def in_glue(new_place: NewPlace, tmp_path: Path) -> Place:
+    folder = tmp_path / "t"
+    return new_place(str(folder), lambda: stored(folder), {}, {})
 
 
 class TestGlueCatalogOnS3:
@@ -223,7 +213,7 @@ class TestGlueCatalogOnS3:
 
 
 @pytest.fixture
-def place(tmp_path: Path, metastore: HiveMetastore) -> Place:
+def in_hive(tmp_path: Path, metastore: HiveMetastore) -> Place:
     properties = {
         "uri": metastore.uri,
         "hive.hive2-compatible": "true",  # it has no type for times with a zone
@@ -239,10 +229,30 @@ def place(tmp_path: Path, metastore: HiveMetastore) -> Place:
     return Place(str(folder), given, theirs, identifier, lambda: stored(folder))
 
 
-class TestHiveCatalog(CatalogSuite):
-    @pytest.fixture
-    def place(self, place: Place) -> Place:
-        return place
+@pytest.fixture
+def in_sql(tmp_path: Path) -> Iterator[Place]:
+    theirs, folder = sql_catalog(tmp_path), tmp_path / "t"
+    yield Place(str(folder), sql_options(tmp_path), theirs, "lake.trips", lambda: stored(folder))
+    theirs.engine.dispose()
+
+
+@pytest.mark.impure
+class TestCatalogs(CatalogSuite):
+    @pytest.fixture(params=["in_sql", "in_glue", "in_hive"])
+    def place(self, request: pytest.FixtureRequest) -> Any:
+        return request.getfixturevalue(request.param)
+
+
+@pytest.mark.impure
+class TestComparingCatalogs(ComparingSuite):
+    @pytest.fixture(params=["in_sql", "in_glue"])
+    def place(self, request: pytest.FixtureRequest) -> Any:
+        return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def place(in_hive: Place) -> Place:
+    return in_hive
 
 
 def lock_request(place: Place) -> LockRequest:
