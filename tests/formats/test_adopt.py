@@ -29,7 +29,7 @@ from tests.calls import after, before
 from tests.cli_runs import run, run_json
 from tests.formats.dying_writers import Died, MortalStorage, death_in
 from tests.formats.service_tables import READERS, bag, by_delta, by_hudi_rs
-from tests.tables import FORMATS, new_table
+from tests.tables import TABLES, new_table
 
 ROWS = pa.table(
     {
@@ -83,7 +83,7 @@ FEW = {
 }
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TABLES)
 def test_plain_files_become_a_table_as_they_are(path: Path, table_format: str) -> None:
     plain(path)
     before, inodes = data_of(path), {one.stat().st_ino for one in path.rglob("*.parquet")}
@@ -172,7 +172,7 @@ def test_partition_columns_that_only_folders_tell_need_new_files(path: Path) -> 
         hudi.Table.adopt(path, record_key="id", options=ENCODED)
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TABLES)
 def test_rows_are_written_into_a_new_table(path: Path, tmp_path: Path, table_format: str) -> None:
     plain(path, drop=("city",))
     before = sorted(map(str, path.rglob("*")))
@@ -461,7 +461,7 @@ def test_the_command(path: Path, tmp_path: Path) -> None:
     agree(path)
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TABLES)
 def test_an_adoption_that_died_goes_on_as_it_was_begun(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str
 ) -> None:
@@ -667,7 +667,7 @@ def test_readers_of_a_format_are_not_left_behind(path: Path) -> None:
     assert DeltaTable(str(path)).to_pyarrow_table().num_rows == ROWS.num_rows
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=TABLES)
 def adopted(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
     path = plain(tmp_path / "lake")
     hudi.Table.adopt(path, record_key="id", format=request.param, options=ENCODED)

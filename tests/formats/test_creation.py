@@ -31,7 +31,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH
 from hudi_core.txn.creation import CREATION_PATH
 from tests.calls import after, before, failing
-from tests.tables import FORMATS
+from tests.tables import TABLES
 
 ICEBERG = "hoodie.table.format.iceberg."
 DELTA = "hoodie.table.format.delta."
@@ -165,7 +165,7 @@ def test_the_folder_of_the_table_may_be_named(path: Path) -> None:
     assert DeltaTable(str(path)).to_pyarrow_table().num_rows == 2
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TABLES)
 def test_a_table_is_there_when_its_properties_are(
     table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,7 +261,7 @@ def test_a_name_that_a_catalog_still_has_is_the_new_tables(
     assert made.validate().is_valid
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TABLES)
 def test_what_a_dead_creator_left_goes_and_nothing_else(
     table_format: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,7 +300,7 @@ def test_who_comes_second_writes_to_the_same_table(
         assert hudi.Table.open(path).to_arrow().num_rows == 2
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TABLES)
 def test_a_table_made_while_the_folder_is_listed_is_called_a_table(
     table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,7 +320,7 @@ def made_at_once(path: str, name: str, given: dict[str, str], ready: threading.B
     return name
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TABLES)
 def test_of_several_one_makes_the_table(table_format: str, tmp_path: Path) -> None:
     path, given = str(tmp_path / "t"), options(table_format)
     del given["hoodie.table.name"]

@@ -29,7 +29,7 @@ from tests.cli_runs import run, run_json
 from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import READERS, bag
 from tests.formats.virtual_tables import KEY_COLUMNS, Step, equal, history, made
-from tests.tables import FORMATS
+from tests.tables import TABLES
 from tests.tables import base_files as paths
 
 FEW = {"hoodie.clustering.plan.strategy.max.num.groups": "2"}
@@ -72,7 +72,7 @@ def table(tmp_path: Path) -> hudi.Table:
     return found
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=TABLES)
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[hudi.Table, hudi.Table]:
     """Two tables of the same rows; one stays as it is."""
     index = {"hoodie.metadata.record.index.enable": "true"}

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
 from hudi_core.engine.spark import engine
-from tests.tables import FORMATS
+from tests.tables import TABLES
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,7 @@ def put(path: Path, *rows: tuple[int, str, float], **options: str) -> None:
     hudi.write(named, path, options={**OPTIONS, **options})
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=TABLES)
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     where = tmp_path / "n"
     put(where, (1, "rome", 1.0), (2, "oslo", 2.0), **{"hoodie.table.format": request.param})
