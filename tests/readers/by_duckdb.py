@@ -22,20 +22,9 @@ def read_iceberg(path: Path) -> list[dict[str, Any]]:
     return _rows(f"select * from iceberg_scan('{_quoted(path)}')")
 
 
-def read_iceberg_at(path: Path, snapshot_id: int) -> list[dict[str, Any]]:
-    """Return the rows of one of its snapshots."""
-    scan = f"iceberg_scan('{_quoted(path)}', snapshot_from_id = {snapshot_id}::ubigint)"
-    return _rows(f"select * from {scan}")
-
-
 def read_delta(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a table."""
     return _rows(f"select * from delta_scan('{_quoted(path)}')")
-
-
-def read_delta_at(path: Path, version: int) -> list[dict[str, Any]]:
-    """Return the rows of one of its versions."""
-    return _rows(f"select * from delta_scan('{_quoted(path)}', version = {version})")
 
 
 def _quoted(path: Path) -> str:
