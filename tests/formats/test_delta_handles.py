@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from delta_format.log import Head, open_log
 from hudi_core.errors import CorruptMetadataError, StorageError
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
+from tests.forked_commands import ForkedCommands
 from tests.formats.delta_tables import assert_all_read, content, delta_table, typed
 
 
@@ -61,14 +61,16 @@ def test_a_second_look_opens_nothing(path: Path, openings: list[str]) -> None:
     assert len(openings) == 1
 
 
-def test_what_others_have_written_since_is_seen(path: Path, openings: list[str]) -> None:
+def test_what_others_have_written_since_is_seen(
+    path: Path, tmp_path: Path, openings: list[str], commands: ForkedCommands
+) -> None:
     before = head(path).version
     code = (
         "import sys, hudi_core as hudi\n"
         "from tests.formats.delta_tables import typed\n"
         "hudi.Table.open(sys.argv[1]).upsert(typed(1, 7, ts=1))\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    commands.run(code, str(path), cwd=tmp_path, environment=os.environ).check_returncode()
     now = head(path)
     assert now.version == before + 1
     assert len(openings) == 1

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from multiprocessing.process import BaseProcess
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,10 @@ import pytest
 import hudi_core as hudi
 from hudi_core import errors
 from hudi_core.model.instant import Instant
-from hudi_core.services import purge
 from hudi_core.txn import heartbeat
 from hudi_core.txn.transaction import Transaction
 from tests import tables
+from tests.forked_commands import ForkedCommands
 from tests.formats.dying_writers import death_in
 from tests.formats.two_steps import SHARED, batch, ours, small_table
 from tests.tables import TABLES, rows
@@ -234,93 +232,103 @@ def with_rows(path: Path, format_name: str = "native") -> hudi.Table:
     return table
 
 
-def _purge(path: str, folder: Path) -> None:
-    """Purge a table, and stop amid the work until a file is there."""
-    rebuild = vars(purge)["rebuild_metadata_table"]
+PURGE = f"""
+import sys, time
+from pathlib import Path
+from typing import Any
+import hudi_core as hudi
+from hudi_core.services import purge
 
-    def paused(*arguments: Any) -> Any:
-        folder.joinpath("amid").touch()
-        while not folder.joinpath("go").exists():
-            time.sleep(0.01)
-        return rebuild(*arguments)
+path, folder = sys.argv[1], Path(sys.argv[2])
+rebuild = purge.rebuild_metadata_table
 
-    vars(purge)["rebuild_metadata_table"] = paused
-    hudi.Table.open(path, OPTIONS).purge()
+def paused(*arguments):
+    folder.joinpath("amid").touch()
+    while not folder.joinpath("go").exists():
+        time.sleep(0.01)
+    return rebuild(*arguments)
+
+purge.rebuild_metadata_table = paused
+hudi.Table.open(path, {OPTIONS}).purge()
+"""
+Purging = Callable[..., AbstractContextManager[int]]
 
 
-@contextmanager
-def purging(path: str, folder: Path) -> Iterator[BaseProcess]:
-    """A purge in a process of its own, amid its work."""
-    process = multiprocessing.get_context("spawn").Process(target=_purge, args=(path, folder))
-    process.start()
-    try:
-        while not folder.joinpath("amid").exists():
-            assert process.is_alive()
-            time.sleep(0.01)
-        yield process
-    finally:
-        folder.joinpath("go").touch()
-        process.join(60)
+@pytest.fixture
+def purging(commands: ForkedCommands, tmp_path: Path) -> Purging:
+    """Purge a table in a process of its own, amid whose work the test goes on."""
+
+    @contextmanager
+    def begin(table: hudi.Table, ends_with: int = 0) -> Iterator[int]:
+        process = commands.start(PURGE, table.path, str(tmp_path))
+        deadline = time.monotonic() + 60
+        try:
+            while not tmp_path.joinpath("amid").exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            yield process
+        finally:
+            tmp_path.joinpath("go").touch()
+            ended = commands.wait(process)
+        assert ended == ends_with
+
+    return begin
 
 
 @pytest.mark.parametrize("format_name", TABLES)
-def test_a_writer_waits_for_another_s_purge(tmp_path: Path, path: Path, format_name: str) -> None:
+def test_a_writer_waits_for_another_s_purge(
+    tmp_path: Path, path: Path, format_name: str, purging: Purging
+) -> None:
     table = with_rows(path, format_name)
-    with purging(table.path, tmp_path) as process, ThreadPoolExecutor(1) as threads:
+    with purging(table), ThreadPoolExecutor(1) as threads:
         write = threads.submit(table.upsert, rows(9))
         time.sleep(1.5)
         assert not write.done()
         tmp_path.joinpath("go").touch()
         write.result(60)
-        process.join(60)
-    assert process.exitcode == 0
     assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2, 3, 9]
     assert table.validate().is_valid
     table.upsert(rows(10))
     assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2, 3, 9, 10]
 
 
-def test_a_writer_that_waits_for_too_long_says_for_what(tmp_path: Path, path: Path) -> None:
+def test_a_writer_that_waits_for_too_long_says_for_what(path: Path, purging: Purging) -> None:
     table = with_rows(path)
     hasty = hudi.Table.open(table.path, OPTIONS | {"hoodie.write.lock.wait_time_ms": "300"})
-    with purging(table.path, tmp_path), pytest.raises(errors.LockError) as caught:
+    with purging(table), pytest.raises(errors.LockError) as caught:
         hasty.upsert(rows(9))
     assert "a table service is at work" in str(caught.value)
     assert "hoodie.write.lock.provider" in str(caught.value)
     hasty.upsert(rows(9))
 
 
-def test_nobody_waits_for_a_service_that_was_killed(tmp_path: Path, path: Path) -> None:
+def test_nobody_waits_for_a_service_that_was_killed(path: Path, purging: Purging) -> None:
     table = with_rows(path)
-    with purging(table.path, tmp_path) as process:
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join(60)
-        table.upsert(rows(9))
+    with purging(table, -signal.SIGKILL) as process:
+        os.kill(process, signal.SIGKILL)
+    table.upsert(rows(9))
     assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2, 3, 9]
     assert not list(path.joinpath(heartbeat.FOLDER).iterdir())
 
 
-def test_a_table_is_not_dropped_beside_a_service(tmp_path: Path, path: Path) -> None:
+def test_a_table_is_not_dropped_beside_a_service(path: Path, purging: Purging) -> None:
     table = with_rows(path)
-    with purging(table.path, tmp_path), pytest.raises(errors.ConcurrentWriterError):
+    with purging(table), pytest.raises(errors.ConcurrentWriterError):
         table.drop()
     assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2, 3]
 
 
-def test_services_take_turns(tmp_path: Path, path: Path) -> None:
+def test_services_take_turns(tmp_path: Path, path: Path, purging: Purging) -> None:
     table = with_rows(path)
-    with purging(table.path, tmp_path) as process, ThreadPoolExecutor(1) as threads:
+    with purging(table), ThreadPoolExecutor(1) as threads:
         other = threads.submit(table.clean)
         time.sleep(1.0)
         assert not other.done()
         tmp_path.joinpath("go").touch()
         other.result(60)
-        process.join(60)
-    assert process.exitcode == 0
 
 
-def test_a_service_waits_for_a_writer_that_is_about_to_end(tmp_path: Path, path: Path) -> None:
+def test_a_service_waits_for_a_writer_that_is_about_to_end(path: Path) -> None:
     """Its commit is on the timeline, its heartbeat still there: its own services run."""
     table = with_rows(path)
     last = table.history().column("instant").to_pylist()[-1]
