@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from tests.tables import SCHEMA, TABLES, new_table, pairs
+from tests.tables import FORMATS, SCHEMA, new_table, pairs
 
-STORED = (*TABLES, "native, no metadata table")
+STORED = ("native", "native, no metadata table", "iceberg", "delta", "iceberg,delta")
 Change = Callable[[hudi.Table], object]
 
 
@@ -101,7 +101,7 @@ def test_a_table_that_is_made_again_is_not_the_one_that_was_left(
     assert held(table.path) == [("b", 3), ("d", 4), ("e", 4)]
 
 
-@pytest.mark.parametrize("format_", TABLES)
+@pytest.mark.parametrize("format_", FORMATS)
 def test_groups_that_lost_their_last_row_are_written_again(format_: str, tmp_path: Path) -> None:
     table = table_of(tmp_path / "t", format_)
     for ts in range(1, 4):

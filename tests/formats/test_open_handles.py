@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,8 @@ from hudi_core.trino.service import TrinoService
 from hudi_core.trino.signing import TokenSigner
 from tests.calls import disk_requests
 from tests.foreign import by_hudi_rs
-from tests.tables import FORMATS, TABLES, new_table, rows
+from tests.forked_commands import ForkedCommands
+from tests.tables import FORMATS, new_table, rows
 from tests.version_6 import to_version_6
 
 MOVE = """
@@ -86,11 +86,12 @@ def test_the_next_read_sees_a_move(tmp_path: Path, format_name: str, is_used: bo
     require_readable(made, [1, 2, 3, 4, 5, 6])
 
 
-def test_a_move_by_another_process_is_seen(tmp_path: Path) -> None:
+def test_a_move_by_another_process_is_seen(tmp_path: Path, commands: ForkedCommands) -> None:
     table = hudi.Table.open(make(tmp_path / "t").path)
     assert table.count() == 4
     moved = str(tmp_path / "elsewhere")
-    subprocess.run([sys.executable, "-c", MOVE, table.path, moved], check=True)
+    done = commands.run(MOVE, table.path, moved, cwd=tmp_path, environment=os.environ)
+    assert done.returncode == 0, done.stderr
     require_readable(table, [1, 2, 3, 4])
 
 
@@ -121,7 +122,7 @@ def keys_of(table: hudi.Table) -> list[Any]:
 
 
 @pytest.mark.parametrize("keep_files", [True, False])
-@pytest.mark.parametrize("format_name", TABLES)
+@pytest.mark.parametrize("format_name", FORMATS)
 def test_a_rewriting_of_keys_is_seen(path: Path, format_name: str, keep_files: bool) -> None:
     made = make(path, format_name)
     table = hudi.Table.open(made.path)
@@ -255,7 +256,7 @@ def test_a_scan_sees_a_conversion(path: Path, after: str) -> None:
     assert connector.table(table.path).format == after
 
 
-@pytest.mark.parametrize("format_name", TABLES)
+@pytest.mark.parametrize("format_name", FORMATS)
 def test_a_scan_sees_where_record_keys_are(path: Path, format_name: str) -> None:
     table, connector = opened_table(path, format_name), hudi.Connector()
     columns = ("id", "_hoodie_record_key")
