@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -35,12 +36,13 @@ from hudi_core.ingestion.formats import RowReader
 from hudi_core.ingestion.source_files import CHECKPOINT_KEY, Checkpoint
 from tests import cli_runs
 from tests.calls import before
+from tests.forked_commands import ForkedCommands
 from tests.moto_s3 import S3Service
 from tests.samples import IS_WHOLE
 from tests.tables import TABLES
 
 START = 1_700_000_000
-HUDI = (sys.executable, "-c", "from hudi_core.cli import main; main()")
+MAIN = "from hudi_core.cli import main; main()"
 KEYED = {"hoodie.datasource.write.recordkey.field": "id"}
 UNSEEN = {"hoodie.datasource.write.operation": "bulk_insert"}
 """Inserts that look no keys up: a file that is read twice doubles its rows."""
@@ -253,11 +255,11 @@ def test_another_run_beside_takes_no_file_twice(
 
 @pytest.mark.parametrize("table_format", TABLES)
 def test_killed_and_run_again_it_loses_and_doubles_nothing(
-    path: str, landing: Landing, table_format: str
+    path: str, landing: Landing, table_format: str, commands: ForkedCommands
 ) -> None:
     """Inserts look no keys up: a file that were read twice would double its rows."""
     seeded = random.Random(7)
-    command = [*HUDI, "ingest", path, str(landing.folder)]
+    command = [MAIN, "ingest", path, str(landing.folder)]
     command += ["--op", "bulk_insert", "-o", f"hoodie.table.format={table_format}"]
     command += ["-o", "hoodie.ingest.commit.max.bytes=200B"]
     command += ["-o", "hoodie.datasource.write.recordkey.field=id"]
@@ -266,11 +268,11 @@ def test_killed_and_run_again_it_loses_and_doubles_nothing(
         for _ in range(6):
             landing.json(f"{count:04}.json", [{"id": count, "text": "x" * 30}], count)
             count += 1
-        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(seeded.uniform(0.8, 3.0))
-        running.kill()
-        running.wait()
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+        running = commands.start(*command, printed=[Path(os.devnull)] * 2)
+        time.sleep(seeded.uniform(0.05, 1.5))
+        os.kill(running, signal.SIGKILL)
+        commands.wait(running)
+    done = commands.run(*command, "--json", cwd=landing.folder, environment=os.environ)
     assert done.returncode == 0, done.stderr
     found = Counter(hudi.Table.open(path).to_arrow("id")["id"].to_pylist())
     assert found == Counter(range(count))
@@ -378,7 +380,7 @@ def test_the_command(path: str, landing: Landing) -> None:
 
 def test_it_looks_for_new_files_until_it_is_stopped(path: str, landing: Landing) -> None:
     landing.json("a.json", [{"id": 1}], 1)
-    command = [*HUDI, "ingest", path, str(landing.folder), "--json"]
+    command = [sys.executable, "-c", MAIN, "ingest", path, str(landing.folder), "--json"]
     command += ["-o", "hoodie.datasource.write.recordkey.field=id"]
     command += ["--continuous", "--min-sync-interval-seconds", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
