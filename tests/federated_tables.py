@@ -56,7 +56,7 @@ class Store:
             place = Path(root)
             return sorted(str(one.relative_to(place)) for one in place.rglob("*") if one.is_file())
         bucket = root.removeprefix("s3://")
-        return sorted(path.removeprefix(f"{bucket}/") for path in self.s3.objects(root))
+        return sorted(path.removeprefix(f"{bucket}/") for path in self.s3.paths(root))
 
     def put(self, root: str, path: str, data: bytes) -> None:
         """Store a file."""

@@ -126,7 +126,7 @@ def test_large_files_and_copies(s3: S3Service) -> None:
     filesystem.delete_file(f"{folder}/a/copy")
     filesystem.create_dir(f"{folder}/c")
     assert encryptions(s3, root) == {("aws:kms", KEY)}
-    assert len(s3.objects(root)) == 2
+    assert len(s3.paths(root)) == 2
     with pytest.raises(OSError, match="missing"):
         filesystem.open_output_stream("no-such-bucket/missing").close()
 

@@ -120,7 +120,7 @@ def test_another_service(s3: S3Service, s3_process: S3Service, tmp_path: Path, s
     assert sorted(row["id"] for row in again.read(spark).collect()) == [
         row["id"] for row in expected
     ]
-    there = [path for path in s3_process.objects(far) if is_data(path)]
+    there = [path for path in s3_process.paths(far) if is_data(path)]
     assert len(there) > 1
     assert all("/trips/b/" in path for path in there)
     properties = s3.objects(federated.base)
@@ -131,7 +131,7 @@ def test_another_service(s3: S3Service, s3_process: S3Service, tmp_path: Path, s
     report = again.validate()
     assert (report.differences, report.orphans) == ((), ())
     again.drop()
-    assert not s3_process.objects(far)
+    assert not s3_process.paths(far)
 
 
 def test_options_of_a_bucket_go_before_those_of_all() -> None:

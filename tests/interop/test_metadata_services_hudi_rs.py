@@ -78,7 +78,7 @@ def test_a_table_in_an_object_store(s3: Any) -> None:
     report = validate(operator(root, options).table.client)
     assert (report.is_valid, report.checked["bloom_filters"]) == (True, 8)
     kept = operator(root, options).delete(backup=True)
-    objects = {path for path in s3.objects(root) if ".hoodie/metadata" in path}
+    objects = {path for path in s3.paths(root) if ".hoodie/metadata" in path}
     assert (objects, kept is not None) == (set(), True)
     assert len(operator(root, options).create()) == 1
     assert validate(operator(root, options).table.client).is_valid

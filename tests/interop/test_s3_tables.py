@@ -131,7 +131,7 @@ def test_every_operation_and_query(s3: Any, scheme: str, version: str) -> None:
     clustered = ordered(again.to_arrow().to_pylist())
     assert plain(clustered) == states[-2][1]
     assert clustered == theirs(s3, path)
-    left = {path for path in s3.objects(path) if "/.temp/" in path or "/.heartbeat/" in path}
+    left = {path for path in s3.paths(path) if "/.temp/" in path or "/.heartbeat/" in path}
     assert left == set()
 
 

@@ -366,7 +366,7 @@ def test_on_an_object_store(captured: Path, s3: Any) -> None:
     # objects have been copied, and so have no dates that count
     done = [(one.requested_time, one.completion_time) for one in table.timeline.instants]
     assert all(int(end or 0) - int(begin) <= 2 for begin, end in done)
-    names = [name.rpartition("/.hoodie/")[2] for name in s3.objects(root)]
+    names = [name.rpartition("/.hoodie/")[2] for name in s3.paths(root)]
     assert not [name for name in names if name[:1].isdigit() or ".commits_" in name]
 
 
