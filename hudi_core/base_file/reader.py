@@ -25,7 +25,7 @@ from hudi_core.config.merge_rules import MergeRules
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import DataFileError
 from hudi_core.keygen import bare_key_field
-from hudi_core.model.files import BasePath, PartitionPath
+from hudi_core.model.files import BaseFile, BasePath, PartitionPath
 from hudi_core.schema.alignment import align, counterpart, counterparts, stored_fields
 from hudi_core.schema.arrow_types import leaves
 from hudi_core.schema.table_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY, TableSchema
@@ -90,6 +90,28 @@ def read_column(files: FileContext, path: str, name: str) -> pa.ChunkedArray:
         if found is None:
             return pa.chunked_array([pa.nulls(file.metadata.num_rows, wanted.type)])
         return align(file.read(columns=[found.name]), fields, pa.schema([wanted])).column(name)
+
+
+def read_columns(files: FileContext, base: BaseFile, names: Sequence[str]) -> pa.Table:
+    """Return columns of a base file, in the types of the table.
+
+    Null where the file lacks them; a record key that is not stored is made.
+    """
+    with _source(files, base.path, base.size) as source, _parquet(source) as file:
+        fields = stored_fields(file.schema_arrow)
+        schema = files.schema.with_meta()
+        wanted = pa.schema([schema.field(name) for name in names])
+        keys = _file_keys(files)
+        makes = keys.are_made and RECORD_KEY in names
+        found = [one.name for one in counterparts(fields, wanted) if one is not None]
+        needed = dict.fromkeys([*found, *(keys.columns(fields, base.path) if makes else ())])
+        # a table without columns does not know how many rows it has
+        rows = file.read(columns=list(needed) or [fields[0].name])
+    columns = align(rows, fields, wanted)
+    if makes:
+        at = columns.schema.get_field_index(RECORD_KEY)
+        columns = columns.set_column(at, wanted.field(at), keys.of_rows(rows, fields, base.path))
+    return columns
 
 
 def row_count(files: FileContext, path: str, size: int | None = None) -> int:

@@ -170,13 +170,9 @@ class BaseFileWriter:
         if self._held:
             self._write_group()
         writer, stream = self._opened(self.schema.empty_table())
-        footers, unbounded = self._key_values(), self._statistics.with_nan
+        footers = self._key_values()
         with self._translated():
-            if not unbounded:
-                writer.add_key_value_metadata(footers)
-            writer.close()
-            if unbounded:
-                stream.write(unbounded_end(self._footers[0], unbounded, footers))
+            _end(writer, stream, self._footers, self._statistics.with_nan, footers)
             size = int(stream.tell())
             stream.close()
             if self._options.fsync and self._filesystem.type_name == "local":
@@ -231,26 +227,17 @@ class BaseFileWriter:
                 self._filesystem.create_dir(os.path.dirname(self.path), recursive=True)
             self._stream = self._filesystem.open_output_stream(self.path)
         # what the first row group has encoded, the others have
-        self._encoded = frozenset(field.name for field in sample.schema if is_encoded(field.type))
+        self._encoded = _encoded_names(sample)
         with self._translated():  # it writes the first bytes
-            self._writer = pq.ParquetWriter(
+            self._writer = _parquet_writer(
                 self._stream,
-                sample.schema,
-                compression=self._options.codec,
-                compression_level=self._options.level,
-                data_page_size=self._options.page_bytes,
-                write_batch_size=_batch_rows(sample, self._options.page_bytes),
-                use_dictionary=self._dictionary_leaves(sample),
-                # Arrow's own schema would bring back types that the table does not have
-                store_schema=False,
-                metadata_collector=self._footers,
+                sample,
+                self.schema,
+                self._options,
+                self._footers,
+                dictionaries=self._dictionaries,
             )
         return self._writer, self._stream
-
-    def _dictionary_leaves(self, sample: pa.Table) -> list[str] | bool:
-        if not self._options.dictionary:
-            return False
-        return dictionary_leaves(sample, self.schema, self._dictionaries)
 
     def _key_values(self) -> dict[str, str]:
         footers = {
@@ -278,6 +265,81 @@ class BaseFileWriter:
                 "Check free space and permissions, then write again.",
                 path=self.path,
             ) from error
+
+
+def parquet_content(
+    rows: pa.Table, schema: pa.Schema, options: BaseFileOptions
+) -> tuple[pa.Buffer, FileStats]:
+    """Return some rows as a Parquet file in memory, and its statistics.
+
+    It is as base files are, but has no entries about record keys. ``schema`` is that of the rows
+    with no column encoded.
+    """
+    statistics = StatisticsCollector(schema)
+    sink = pa.BufferOutputStream()
+    footers: list[pq.FileMetaData] = []
+    encoded = _encoded_names(rows)
+    count = max(1, options.row_group_bytes * rows.num_rows // max(1, rows.nbytes))
+    writer: pq.ParquetWriter | None = None
+    for start in range(0, rows.num_rows, count):
+        group = joined([rows.slice(start, count)], schema, encoded)
+        writer = writer or _parquet_writer(sink, group, schema, options, footers)
+        statistics.observe(group)
+        writer.write_table(group, row_group_size=group.num_rows)
+    _end(writer, sink, footers, statistics.with_nan, {BOUNDS_FOOTER: BOUNDS_OF_ALL})
+    return sink.getvalue(), statistics.finish(footers[0])
+
+
+def _encoded_names(rows: pa.Table) -> frozenset[str]:
+    return frozenset(field.name for field in rows.schema if is_encoded(field.type))
+
+
+def _parquet_writer(
+    stream: pa.NativeFile,
+    sample: pa.Table,
+    schema: pa.Schema,
+    options: BaseFileOptions,
+    footers: list[pq.FileMetaData],
+    *,
+    dictionaries: Mapping[str, bool] | None = None,
+) -> pq.ParquetWriter:
+    """Open a Parquet file whose first row group is ``sample``.
+
+    ``footers`` takes its footer; ``dictionaries`` are the encodings that are known.
+    """
+    with_dictionary: list[str] | bool = False
+    if options.dictionary:
+        with_dictionary = dictionary_leaves(sample, schema, dictionaries)
+    return pq.ParquetWriter(
+        stream,
+        sample.schema,
+        compression=options.codec,
+        compression_level=options.level,
+        data_page_size=options.page_bytes,
+        write_batch_size=_batch_rows(sample, options.page_bytes),
+        use_dictionary=with_dictionary,
+        # Arrow's own schema would bring back types that the table does not have
+        store_schema=False,
+        metadata_collector=footers,
+    )
+
+
+def _end(
+    writer: pq.ParquetWriter,
+    stream: pa.NativeFile,
+    footers: list[pq.FileMetaData],
+    unbounded: frozenset[int],
+    key_values: Mapping[str, str],
+) -> None:
+    """Complete a Parquet file.
+
+    ``footers`` has its footer then; the columns of the numbers in ``unbounded`` get no bounds.
+    """
+    if not unbounded:
+        writer.add_key_value_metadata(key_values)
+    writer.close()
+    if unbounded:
+        stream.write(unbounded_end(footers[0], unbounded, key_values))
 
 
 def _batch_rows(sample: pa.Table, page_bytes: int) -> int:

@@ -31,6 +31,7 @@ from hudi_core.schema.arrow_types import (
     MAP_KEY,
     MAP_VALUE,
     children,
+    has_map,
     is_bytes,
     is_list,
 )
@@ -446,11 +447,6 @@ def _is_mixable(kind: pa.DataType) -> bool:
         return pt.is_struct(kind) or any(_is_mixable(one.field.type) for one in below)
     kinds = (pt.is_floating, is_bytes, pt.is_date, pt.is_timestamp)
     return any(is_kind(kind) for is_kind in kinds)
-
-
-def has_map(kind: pa.DataType) -> bool:
-    """Whether a type is a map, or has one below."""
-    return pt.is_map(kind) or any(has_map(one.field.type) for one in children(kind))
 
 
 def _is_null(value: Any) -> bool:

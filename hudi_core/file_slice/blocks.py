@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -12,7 +12,6 @@ from hudi_core.log_format.block import BlockPlace, BlockType, find_log_blocks
 from hudi_core.log_format.counted import FoundBlock, counted_blocks
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.data_files import DataFiles
 
 _IGNORED: Final = frozenset({BlockType.CORRUPT, BlockType.CDC})
@@ -21,10 +20,16 @@ _READ: Final = frozenset({BlockType.DELETE, BlockType.AVRO, BlockType.PARQUET})
 SliceBlock: TypeAlias = FoundBlock[FileStatus]
 
 
+class CommittedInstants(Protocol):
+    """What says which instants count: a timeline, or less."""
+
+    def is_committed(self, time: InstantTime) -> bool: ...
+
+
 def blocks_of_slice(
     files: DataFiles,
     logs: Sequence[FileStatus],
-    timeline: TimelineView | None,
+    timeline: CommittedInstants | None,
     until: InstantTime | None,
 ) -> list[SliceBlock]:
     """Return the blocks of a slice that count, without their contents.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from hudi_core.avro.wrappers import ARRAY, Wrapped
 from hudi_core.config.merge_rules import MergeRules
@@ -18,14 +19,17 @@ from hudi_core.file_slice.blocks import SliceBlock, content_of
 from hudi_core.log_format.block import NATURAL_ORDER, BlockType, HeaderKey, decode_delete_content
 from hudi_core.log_format.data_block import avro_rows, parquet_rows
 from hudi_core.log_format.positions import decode_positions
+from hudi_core.model.bound_conversions import EXACT, decimal_of
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.deciding import Mask, deleted
 from hudi_core.schema.absence import flags_column, flags_of
 from hudi_core.schema.alignment import align, counterparts, stored_fields
+from hudi_core.schema.arrow_types import is_bytes, is_text
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import DataFiles
 
+_DIGITS: Final = 30
 _SCALE: Final = 15
 _STORED: Final = {
     "BooleanWrapper": pa.bool_(),
@@ -37,11 +41,29 @@ _STORED: Final = {
     "StringWrapper": pa.string(),
     "DateWrapper": pa.date32(),
     "LocalDateWrapper": pa.date32(),
-    "DecimalWrapper": pa.decimal128(30, _SCALE),
+    "DecimalWrapper": pa.decimal128(_DIGITS, _SCALE),
     "TimeMicrosWrapper": pa.time64("us"),
     "TimestampMicrosWrapper": pa.timestamp("us"),
 }
 """What the values of a wrapper are."""
+_WRAPPERS: Final[Sequence[tuple[Callable[[pa.DataType], bool], str, pa.DataType | None]]] = (
+    (pt.is_boolean, "BooleanWrapper", None),
+    (pt.is_int32, "IntWrapper", None),
+    (pt.is_int64, "LongWrapper", None),
+    (pt.is_float32, "FloatWrapper", None),
+    (pt.is_float64, "DoubleWrapper", None),
+    (is_text, "StringWrapper", None),
+    (is_bytes, "BytesWrapper", None),
+    (pt.is_date32, "IntWrapper", pa.int32()),
+    (pt.is_time32, "IntWrapper", pa.int32()),
+    (pt.is_time64, "LongWrapper", pa.int64()),
+    (pt.is_timestamp, "LongWrapper", pa.int64()),
+)
+"""The wrapper of a column's values, and the numbers that they are there.
+
+Hudi-Spark compares them with the numbers that it has in memory, and fails on wrappers of dates and
+timestamps.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +247,56 @@ def _with_values(
     return pa.StructArray.from_arrays(children, fields=list(column.type))
 
 
+def wrapped_orders(columns: Sequence[pa.Array]) -> list[Wrapped | None]:
+    """Ordering values of deletes as their block has them.
+
+    ``columns`` are the ordering columns. ``None`` is a delete that always holds: one of which a
+    value is null, or has more digits than the wrapper of decimals. Readers do not compare such, and
+    hudi-rs takes no block with :data:`NATURAL_ORDER` beside values of other types.
+    """
+    each = [_wrapped(column) for column in columns]
+    if len(each) == 1:
+        return each[0]
+    rows = zip(*each, strict=True)
+    return [None if None in values else Wrapped(ARRAY, values) for values in rows]
+
+
+def wrapped_numbers(columns: Sequence[pa.Array]) -> tuple[str | None, pa.Array] | None:
+    """Wrapper and numbers of integral ordering values; ``None`` for others.
+
+    Without ordering columns there is no wrapper.
+    """
+    if not columns:
+        return None, pa.nulls(0, pa.int64())
+    if len(columns) > 1 or not _is_whole(columns[0].type):
+        return None
+    wrapper, number = next((name, form) for fits, name, form in _WRAPPERS if fits(columns[0].type))
+    return wrapper, columns[0] if number is None else columns[0].cast(number)
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    found = (name for fits, name, _ in _WRAPPERS if fits(kind))
+    return next(found, None) in ("IntWrapper", "LongWrapper")
+
+
+def _wrapped(column: pa.Array) -> list[Wrapped | None]:
+    kind = column.type
+    if pt.is_decimal(kind):
+        return [None if value is None else _wrapped_decimal(value) for value in column.to_pylist()]
+    wrapper, number = next((name, form) for fits, name, form in _WRAPPERS if fits(kind))
+    values = column if number is None else column.cast(number)
+    return [None if value is None else Wrapped(wrapper, value) for value in values.to_pylist()]
+
+
+def _wrapped_decimal(value: Decimal) -> Wrapped | None:
+    scaled = value.scaleb(_SCALE, EXACT)
+    if scaled != scaled.to_integral_value() or scaled.adjusted() >= _DIGITS:
+        return None
+    number = int(scaled)
+    content = number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
+    return Wrapped("DecimalWrapper", content)
+
+
 def _of_wrappers(values: Sequence[Wrapped | None], kind: pa.DataType) -> pa.Array:
     """Unwrapped values as an array of a column's type."""
     # in one block they are alike, but where a writer does not know the type
@@ -238,6 +310,5 @@ def _of_one_wrapper(wrapper: str, values: Sequence[Wrapped | None], kind: pa.Dat
         return pa.nulls(len(values), kind)
     raw: list[Any] = [one.value for one in values if one is not None]
     if wrapper == "DecimalWrapper":
-        numbers = (int.from_bytes(value, "big", signed=True) for value in raw)
-        raw = [Decimal(number).scaleb(-_SCALE) for number in numbers]
+        raw = [decimal_of(value, _SCALE) for value in raw]
     return pa.array(raw, _STORED[wrapper]).cast(kind)

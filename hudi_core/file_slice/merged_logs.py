@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -18,13 +18,12 @@ import pyarrow.compute as pc
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.file_slice.blocks import SliceBlock, blocks_of_slice
+from hudi_core.file_slice.blocks import CommittedInstants, SliceBlock, blocks_of_slice
 from hudi_core.file_slice.log_rows import BlockRows, LogRows, has_positions, joined, read_block
 from hudi_core.file_slice.spilling import MergeMemory, Shards, StoredRows
-from hudi_core.metadata.partition_types import shards_of
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import TimelineView
 from hudi_core.rows.combine import Positions, distinct, existing_is_newer, order_ranks
 from hudi_core.rows.deciding import Mask, deciding_names, order_values
 from hudi_core.rows.filling import filled, folded_by, lacks_values, with_stored
@@ -77,11 +76,18 @@ def beyond_last_row(path: str) -> CorruptMetadataError:
 class MergedLogs:
     """The rows of a slice: its base file without ``dead``, and ``tail``.
 
-    ``dead`` are positions in the base file, ascending; ``tail`` can be read once.
+    ``dead`` are positions in the base file, ascending; ``tail`` can be read once, and is on the
+    disk where it is not ``held``. ``replaced`` has for each of its rows the position of the dead
+    one that it takes the place of, -1 for none. ``records`` is how many rows and deletes the
+    ``blocks`` have.
     """
 
     dead: Positions
     tail: Iterator[pa.Table]
+    replaced: Positions = field(default_factory=lambda: _NONE)
+    held: bool = True
+    blocks: int = 0
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,7 @@ class SliceMerging:
     schema: pa.Schema
     rules: MergeRules
     keys: FileKeys
-    timeline: TimelineView | None
+    timeline: CommittedInstants | None
     memory: MergeMemory
     skips: bool = False
 
@@ -128,17 +134,30 @@ class SliceMerging:
         with ExitStack() as files:
             held, shards = self._held(blocks, parts, files)
             if shards is None:
-                yield self._merge(held, base, condition)
+                records = sum(part.rows.num_rows for part in held)
+                found = self._merge(held, base, condition)
+                yield replace(found, blocks=len(blocks), records=records)
                 return
             del held
-            tail, dead = files.enter_context(StoredRows(self.memory)), []
+            tail, records = files.enter_context(StoredRows(self.memory)), 0
+            dead: list[Positions] = []
+            replaced: list[Positions] = []
             for number in range(len(shards)):
                 if some := shards.read(number):
+                    records += sum(part.rows.num_rows for part in some)
                     found = self._merge(some, base, condition)
                     dead.append(found.dead)
+                    replaced.append(found.replaced)
                     for rows in found.tail:
                         tail.write(rows)
-            yield MergedLogs(distinct(np.concatenate(dead)), tail.read())
+            yield MergedLogs(
+                distinct(np.concatenate(dead)),
+                tail.read(),
+                np.concatenate(replaced),
+                held=False,
+                blocks=len(blocks),
+                records=records,
+            )
 
     def _merge(
         self, parts: Sequence[BlockRows], base: BaseRows | None, condition: pc.Expression | None
@@ -247,10 +266,13 @@ def merged_logs(
         tail = tail.drop_columns(ABSENT)
     lives[met[late]] = False
     stays = lives
+    own = np.arange(tail.num_rows)
     if not fills:
-        stays = np.zeros(tail.num_rows, bool)
+        stays, own = np.zeros(tail.num_rows, bool), winner
         stays[winner[lives]] = True
-    return MergedLogs(distinct(stored[~late]), _kept(tail, stays))
+    replaced = np.full(tail.num_rows, -1)
+    replaced[own[met]] = stored
+    return MergedLogs(distinct(stored[~late]), _kept(tail, stays), replaced[stays])
 
 
 def _any(condition: pc.Expression, rows: pa.Table) -> bool:
@@ -426,7 +448,8 @@ def _completed(
     for name in META_COLUMNS if is_stored else ():
         if name in names:  # a stored row that is filled is still the stored row
             rows = with_stored(rows, rows.schema.get_field_index(name), late, had.column(name))
-    return MergedLogs(distinct(met.stored[written]), iter((rows.select(names),)))
+    replaced = np.concatenate([met.stored[updates], np.full(rows.num_rows - count, -1)])
+    return MergedLogs(distinct(met.stored[written]), iter((rows.select(names),)), replaced)
 
 
 def _require_whole(rows: pa.Table, path: str) -> None:

@@ -98,3 +98,14 @@ def _replace_others(
     lengths = np.array([len(text) // 2 for text in encoded], np.int64)
     words = np.frombuffer(b"".join(encoded), "<u2")
     hashes[rows] = _polynomials(words, np.cumsum(lengths) - lengths, lengths)
+
+
+def shards_of(keys: pa.StringArray, count: int) -> npt.NDArray[np.int64]:
+    """Return the shard number of each key.
+
+    ``keys`` is what is hashed: whole keys, but for a secondary index of version 2
+    :func:`~hudi_core.metadata.keys.secondary_prefix`.
+    """
+    # Java takes absolute values before and after the remainder; in 64 bits the first is enough
+    hashes = string_hashes(keys).view(np.int32).astype(np.int64)
+    return np.abs(hashes) % count

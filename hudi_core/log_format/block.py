@@ -21,6 +21,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.avro.columns import encode_longs
 from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap_all, wrapper_union
 from hudi_core.errors import CorruptMetadataError
@@ -247,6 +252,16 @@ NATURAL_ORDER: Final = Wrapped("IntWrapper", 0)
 """The ordering value of a delete that holds whatever the record's own value was."""
 
 
+_CONTENT_HEAD: Final = struct.calcsize(">ii")
+_ONE: Final = b"\x02"
+"""Avro's number of one record."""
+_EMPTY_KEY: Final = b"\x02\x00"
+"""The second branch of a union, and a string of no bytes."""
+_END: Final = b"\x00"
+"""The end of an array."""
+_NO_BYTES: Final = pa.scalar(b"", pa.large_binary())
+
+
 def encode_delete_content(records: Sequence[DeletedRecord]) -> bytes:
     """Return the content that deletes some records."""
     rows = [
@@ -260,6 +275,41 @@ def encode_delete_content(records: Sequence[DeletedRecord]) -> bytes:
         )
     ]
     datum = encode_datum({_LIST: rows}, _SCHEMA)
+    return struct.pack(">ii", CONTENT_VERSION, len(datum)) + datum
+
+
+def encode_deletes(
+    keys: pa.StringArray, partition_path: str, wrapper: str | None, values: pa.Array
+) -> bytes:
+    """Return the content that deletes keys of one partition, by columns.
+
+    The same as of :func:`encode_delete_content`, which takes many times as long. ``values`` are
+    ordering values, numbers of the wrapper, and null for a delete that always holds; without a
+    wrapper, all have :data:`NATURAL_ORDER`, and ``values`` say nothing.
+    """
+
+    if not len(keys):
+        return encode_delete_content([])
+
+    def tail(order: Wrapped | None) -> bytes:
+        """All that follows the key, which is the empty string here."""
+        alone = encode_delete_content([DeletedRecord("", partition_path, order)])
+        return alone[_CONTENT_HEAD + len(_ONE) + len(_EMPTY_KEY) : -len(_END)]
+
+    if wrapper is None:
+        tails: Any = pa.scalar(tail(NATURAL_ORDER), pa.large_binary())
+    else:
+        stem = pa.scalar(tail(Wrapped(wrapper, 0))[:-1], pa.large_binary())  # a 0 is one byte
+        numbers = encode_longs(values.fill_null(0).cast(pa.int64()).to_numpy())
+        valued = pc.binary_join_element_wise(stem, numbers, _NO_BYTES)
+        tails = pc.if_else(values.is_valid(), valued, pa.scalar(tail(None), pa.large_binary()))
+    sizes = encode_longs(pc.binary_length(keys).cast(pa.int64()).to_numpy())
+    named = pa.scalar(_EMPTY_KEY[:1], pa.large_binary())
+    plain = keys.cast(pa.large_binary())
+    records = pc.binary_join_element_wise(named, sizes, plain, tails, _NO_BYTES)
+    end = pc.sum(pc.binary_length(records)).as_py()
+    count = encode_longs(np.array([len(keys)]))[0].as_py()
+    datum = b"".join([count, records.buffers()[2][:end], _END])
     return struct.pack(">ii", CONTENT_VERSION, len(datum)) + datum
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Collection
 from typing import Any, Final
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_core.avro.columns import Columns, arrow_values, decode_columns
-from hudi_core.avro.datum import decode_datum, parse_writer_schema
+from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.log_format.block import CONTENT_VERSION
-from hudi_core.schema.arrow_types import is_text
+from hudi_core.log_format.block import CONTENT_VERSION, encode_avro_content
+from hudi_core.schema.arrow_types import children, has_map, is_list, is_text, with_children
 from hudi_core.schema.avro_types import record_from_avro
 
 _HEAD: Final = struct.Struct(">ii")
@@ -59,6 +61,51 @@ def avro_rows(content: bytes, schema: str, names: Collection[str] | None, path: 
     except (ValueError, TypeError, LookupError, OverflowError) as error:
         raise CorruptMetadataError(path, f"an Avro block cannot be decoded: {error}") from error
     return pa.table(columns, schema=pa.schema(fields))
+
+
+def avro_content(rows: pa.Table, schema: str) -> bytes:
+    """The content of an Avro block of rows.
+
+    They are in the columns of the schema.
+    """
+    parsed = fastavro.parse_schema(json.loads(schema))
+    assert isinstance(parsed, dict)  # noqa: S101 - a dict parses to a dict
+    return encode_avro_content([encode_datum(row, parsed) for row in datums(rows)])
+
+
+def datums(rows: pa.Table) -> list[dict[str, Any]]:
+    """Rows as fastavro encodes them."""
+    # fastavro takes times without a zone for those of this machine's
+    numbers = pa.schema([field.with_type(_with_numbers(field.type)) for field in rows.schema])
+    found: list[dict[str, Any]] = rows.cast(numbers).to_pylist()
+    for column in rows.schema:
+        if has_map(column.type):
+            for row in found:
+                row[column.name] = _with_maps(row[column.name], column.type)
+    return found
+
+
+def _with_numbers(kind: pa.DataType) -> pa.DataType:
+    """A type with numbers in the place of timestamps."""
+    if pt.is_timestamp(kind):
+        return pa.int64()
+    below = children(kind)
+    if not below:
+        return kind
+    return with_children(kind, [field.with_type(_with_numbers(field.type)) for _, field in below])
+
+
+def _with_maps(value: Any, kind: pa.DataType) -> Any:
+    """A value whose maps, lists of pairs so far, are dictionaries."""
+    if value is None:
+        return None
+    if pt.is_map(kind):
+        return {key: _with_maps(one, kind.item_type) for key, one in value}
+    if pt.is_struct(kind):
+        return {one.name: _with_maps(value[one.name], one.type) for one in kind}
+    if is_list(kind):
+        return [_with_maps(one, kind.value_type) for one in value]
+    return value
 
 
 def _is_plain(kind: Any) -> bool:

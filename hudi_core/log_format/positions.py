@@ -25,6 +25,8 @@ _FEWEST_WITH_OFFSETS: Final = 4
 _ARRAY_VALUES: Final = 4096
 """Most values of a container that lists them."""
 _BITMAP_BYTES: Final = 8192
+_LOW_BITS: Final = 32
+_LOW_MASK: Final = (1 << _LOW_BITS) - 1
 
 
 def decode_positions(text: str, path: str) -> Positions:
@@ -41,6 +43,37 @@ def decode_positions(text: str, path: str) -> Positions:
     if (positions < 0).any() or (np.diff(positions) <= 0).any():
         raise CorruptMetadataError(path, "its record positions do not ascend")
     return positions
+
+
+def encode_positions(positions: Positions) -> str:
+    """Return the header for distinct positions in ascending order."""
+    highs, begins = np.unique(positions >> _LOW_BITS, return_index=True)
+    parts = [struct.pack("<q", len(highs))]
+    for high, own in zip(highs.tolist(), np.split(positions, begins)[1:], strict=True):
+        parts += [struct.pack("<I", high), *_encoded(own & _LOW_MASK)]
+    return base64.b64encode(b"".join(parts)).decode()
+
+
+def _encoded(values: Positions) -> list[bytes]:
+    """One 32-bit bitmap: containers of arrays and bits, which have no runs."""
+    keys, begins, counts = np.unique(values >> 16, return_index=True, return_counts=True)
+    heads = np.stack([keys, counts - 1], axis=1).astype("<u2")
+    is_array = counts <= _ARRAY_VALUES
+    sizes = np.where(is_array, 2 * counts, _BITMAP_BYTES)
+    head = struct.pack("<II", _NO_RUNS, len(keys))
+    # counted from the begin of the bitmap
+    offsets = len(head) + 8 * len(keys) + np.cumsum(sizes) - sizes
+    containers = (
+        own.astype("<u2").tobytes() if lists else _bits(own)
+        for own, lists in zip(np.split(values & 0xFFFF, begins)[1:], is_array, strict=True)
+    )
+    return [head, heads.tobytes(), offsets.astype("<u4").tobytes(), *containers]
+
+
+def _bits(values: Positions) -> bytes:
+    bits = np.zeros(1 << 16, np.uint8)
+    bits[values] = 1
+    return np.packbits(bits, bitorder="little").tobytes()
 
 
 class _Bytes:

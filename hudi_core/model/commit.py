@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from hudi_core.model.files import FileId, PartitionPath
+from hudi_core.model.files import BaseFileName, FileId, PartitionPath
 from hudi_core.model.stats import ColumnStats
 
 NO_PREVIOUS_COMMIT = "null"
@@ -34,6 +34,7 @@ class WriteOperation(StrEnum):
     DELETE_PARTITION = "DELETE_PARTITION"
     CLUSTER = "CLUSTER"
     COMPACT = "COMPACT"
+    LOG_COMPACT = "LOG_COMPACT"
     INDEX = "INDEX"
     ALTER_SCHEMA = "ALTER_SCHEMA"
     UNKNOWN = "UNKNOWN"
@@ -116,6 +117,19 @@ class WriteStat:
     total_log_size_compacted: int | None = 0
     temp_path: str | None = None
     num_updates: int | None = 0
+
+    @property
+    def base_before(self) -> tuple[str | None, str | None]:
+        """Requested time and name of the base file that was there before.
+
+        The one that the file took the place of, or that it belongs to where it is a log. Each is
+        ``None`` where it is not recorded; the time of a new group is ``"null"``.
+        """
+        name = BaseFileName.parse(self.base_file or "")
+        if name is not None:
+            return name.instant, self.base_file
+        before = None if self.prev_base_file is None else self.prev_base_file.rpartition("/")[2]
+        return self.prev_commit or None, before or None
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 Two writes that write, or replace, one file group always conflict: one of the two would be lost.
 Writes that only add new file groups do not; whether two of them brought the same record key is
 checked elsewhere, as it takes their files. In a table with buckets they do when they add a group
-for one bucket, which can have but one (Hudi's bucket index strategy). Coarser strategies give up
-more writes, for formats and users that want less to go on at the same time.
+for one bucket, which can have but one (Hudi's bucket index strategy). A compaction changes no row:
+log files that others add to its file groups belong to the slice that it makes, or to the one after
+it. Coarser strategies give up more writes, for formats and users that want less to go on at the
+same time.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ from hudi_core.model.commit import (
     NO_PREVIOUS_COMMIT,
     CommitMetadata,
     ReplaceCommitMetadata,
+    WriteOperation,
     WriteStat,
 )
-from hudi_core.model.files import FileGroupId, FileId, PartitionPath
+from hudi_core.model.files import BaseFileName, FileGroupId, FileId, LogFileName, PartitionPath
 from hudi_core.model.format import Granularity
 from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 
 
@@ -56,6 +60,8 @@ class TouchConflicts:
             return f"both changed partition {min(partitions)!r}" if partitions else None
         groups = self._places(mine)
         shared = groups.keys() & self._places(theirs).keys()
+        if WriteOperation.COMPACT in (mine.operation_type, theirs.operation_type):
+            shared = {one for one in shared if not _both_stay(mine, theirs, groups[one])}
         if not shared:
             return None
         group = groups[min(shared)]
@@ -72,13 +78,16 @@ class TouchConflicts:
 
 
 def written_files(metadata: CommitMetadata) -> tuple[WriteStat, ...]:
-    """Return the stats of base files with rows that a commit brought.
+    """Return the stats of what a commit brought: base files, logs.
 
-    These are the files that a format names from then on. A stat without a path names no file; one
-    without rows (``num_writes``) a file that a format need not name, for nothing is in it, or none
-    at all. Every file that is named is there, with the bytes of ``file_size_in_bytes``.
+    These are the files that a format names from then on. A stat without a path names no file; a
+    base file without rows (``num_writes``) is one that a format need not name, for nothing is in
+    it, or none at all. A log without rows has deletes. Every file that is named is there, with the
+    bytes of ``file_size_in_bytes``.
     """
-    return tuple(stat for stat in metadata.stats if stat.path and stat.num_writes)
+    return tuple(
+        stat for stat in metadata.stats if stat.path and (stat.num_writes or _is_log(stat))
+    )
 
 
 def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
@@ -92,14 +101,21 @@ def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:
 
 
 def outgoing_groups(metadata: CommitMetadata) -> frozenset[FileGroupId]:
-    """Return the file groups whose present files a commit replaces."""
+    """Return the file groups whose present files a commit replaces.
+
+    A group to which it adds log files alone keeps what it has.
+    """
     updated = {
         FileGroupId(PartitionPath(path), FileId(stat.file_id or ""))
         for path, stats in metadata.partition_to_write_stats.items()
         for stat in stats
-        if stat.prev_commit not in (None, NO_PREVIOUS_COMMIT)
+        if stat.prev_commit not in (None, NO_PREVIOUS_COMMIT) and not _is_log(stat)
     }
     return frozenset(updated | _replaced(metadata))
+
+
+def _is_log(stat: WriteStat) -> bool:
+    return LogFileName.parse((stat.path or "").rpartition("/")[2]) is not None
 
 
 def completed_since(began: TimelineView, now: TimelineView) -> list[Instant]:
@@ -112,6 +128,28 @@ def others_since(began: TimelineView, now: TimelineView, instant: Instant) -> li
     """Return the writes but ``instant`` that were completed between two timelines."""
     mine = instant.requested_time
     return [one for one in completed_since(began, now) if one.requested_time != mine]
+
+
+def _both_stay(one: CommitMetadata, other: CommitMetadata, group: FileGroupId) -> bool:
+    """Whether a compaction and another write of a group can both stay.
+
+    Logs belong to the base file that was requested last when they were complete. A base file of the
+    other write that was requested after the compaction has all that the compaction merges.
+    """
+    is_mine = one.operation_type == WriteOperation.COMPACT
+    compaction, write = (one, other) if is_mine else (other, one)
+    if write.operation_type == WriteOperation.COMPACT or group in _replaced(write):
+        return False
+    merged = max(base_files_of(compaction, group), default=InstantTime(""))
+    return all(merged < time for time in base_files_of(write, group))
+
+
+def base_files_of(metadata: CommitMetadata, group: FileGroupId) -> list[InstantTime]:
+    """Return requested times of a commit's base files in a group."""
+    stats = metadata.partition_to_write_stats.get(group.partition_path, ())
+    own = (stat.path or "" for stat in stats if stat.file_id == group.file_id)
+    names = (BaseFileName.parse(path.rpartition("/")[2]) for path in own)
+    return [name.instant for name in names if name is not None]
 
 
 def _replaced(metadata: CommitMetadata) -> set[FileGroupId]:

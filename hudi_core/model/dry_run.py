@@ -16,6 +16,9 @@ class FileChange(StrEnum):
     """A new file group gets its first file."""
     REWRITE = "rewrite"
     """The file is read, and written again as the group's next version."""
+    APPEND = "append"
+    """Changed rows and deletes go into a new log file; the base file stays. Where they cannot, the
+    write rewrites the group all the same."""
     REPLACE = "replace"
     """The group leaves the table; its file is neither read nor written."""
 
@@ -38,7 +41,7 @@ class PlannedFile:
         write itself, so that ``updated`` is an upper bound where an ordering field decides. The
         rows of a replaced group are not counted.
     bytes_written
-        Expected size of the new file; 0 for a group that is replaced.
+        Expected size of the new file or log; 0 for a group that is replaced.
     """
 
     change: FileChange

@@ -77,6 +77,8 @@ def taken_in_keys(by_format: Mapping[str, TakenIn]) -> dict[str, str]:
 
 OWN_PREFIX: Final = "hudi."
 """Keys of extra metadata below it are the project's own."""
+RUN_AT_ONCE_KEY: Final = f"{OWN_PREFIX}run-at-once"
+"""Key of a plan's extra metadata: who made the plan runs it too, so that it dies with them."""
 DELETED_ROWS_KEY: Final = f"{OWN_PREFIX}deleted-rows"
 """How many rows a deletion of partitions took out of the table, which no file of it counts."""
 

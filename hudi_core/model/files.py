@@ -194,10 +194,13 @@ class BaseFile:
         Its path and size.
     name
         The parts of its name.
+    logs
+        The log files of its slice, where a write has to see them.
     """
 
     status: FileStatus
     name: BaseFileName
+    logs: tuple[FileStatus, ...] = ()
 
     @property
     def path(self) -> str:
@@ -256,6 +259,11 @@ class FileSlice:
     @property
     def file_id(self) -> FileId:
         return self.group.file_id
+
+    @property
+    def last_instant(self) -> InstantTime:
+        """The last instant in the names of its files."""
+        return max((self.base_instant, *(log.name.instant for log in self.log_files)))
 
     @property
     def files(self) -> tuple[FileStatus, ...]:

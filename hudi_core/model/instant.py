@@ -45,6 +45,8 @@ _COMPLETED_AS: Final = {
     Action.LOGCOMPACTION: Action.DELTACOMMIT,
 }
 
+PLANNED_ACTIONS: Final = frozenset({Action.CLUSTERING, Action.COMPACTION})
+"""Actions whose plan one process puts on the timeline, and any process runs."""
 WRITE_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 """Completed actions that change which rows the table holds."""
 
@@ -84,6 +86,11 @@ class Instant:
     @property
     def is_completed(self) -> bool:
         return self.state is State.COMPLETED
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether it has a plan that nobody has begun to run."""
+        return self.action in PLANNED_ACTIONS and self.state is State.REQUESTED
 
     @property
     def effective_completion_time(self) -> InstantTime:

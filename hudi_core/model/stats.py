@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -53,3 +53,28 @@ class ColumnStats:
 FileStats = Mapping[str, ColumnStats]
 """Statistics of a file by leaf path, as :mod:`hudi_core.schema.arrow_types` spells paths
 (``address.city``, ``tags.list.element``, ``props.key_value.value``)."""
+
+
+def joined_stats(parts: Sequence[FileStats]) -> FileStats:
+    """Statistics of a file from those of its parts."""
+    if len(parts) == 1:
+        return parts[0]
+    return {path: _joined([one[path] for one in parts]) for path in parts[0]} if parts else {}
+
+
+def _joined(parts: Sequence[ColumnStats]) -> ColumnStats:
+    """Of one column; unbounded where a part with values has no bound."""
+    valued = [one for one in parts if one.has_values]
+    lower = [one.min_value for one in valued if one.min_value is not None]
+    upper = [one.max_value for one in valued if one.max_value is not None]
+    nulls = [one.null_count for one in parts if one.null_count is not None]
+    return ColumnStats(
+        min(lower) if lower and len(lower) == len(valued) else None,
+        max(upper) if upper and len(upper) == len(valued) else None,
+        sum(one.value_count for one in parts),
+        sum(nulls) if len(nulls) == len(parts) else None,
+        sum(one.nan_count for one in parts),
+        sum(one.compressed_size for one in parts),
+        sum(one.uncompressed_size for one in parts),
+        any(one.has_unbounded for one in parts),
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
+from hudi_core.config.kinds import TableType
 from hudi_core.config.merge_rules import MergeRules, merge_rules
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
@@ -95,6 +96,11 @@ class WriteContext:
     def is_global(self) -> bool:
         """Whether the index makes keys unique in the whole table."""
         return self.table.buckets is None and self.write.index.index_type.is_global
+
+    @property
+    def appends(self) -> bool:
+        """Whether stored rows are changed in log files."""
+        return self.table.table_type is TableType.MERGE_ON_READ
 
     @property
     def uses_record_index(self) -> bool:

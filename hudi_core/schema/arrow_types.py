@@ -94,6 +94,11 @@ def children(kind: pa.DataType) -> tuple[Child, ...]:
     return ()
 
 
+def has_map(kind: pa.DataType) -> bool:
+    """Whether a type is a map, or has one below."""
+    return pt.is_map(kind) or any(has_map(one.field.type) for one in children(kind))
+
+
 def with_children(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
     """Return a struct, list or map type like ``kind`` with other children."""
     if pt.is_struct(kind):

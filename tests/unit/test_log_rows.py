@@ -6,9 +6,11 @@ import base64
 import os
 import random
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -26,7 +28,7 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
-from hudi_core.log_format.positions import decode_positions
+from hudi_core.log_format.positions import decode_positions, encode_positions
 from tests.foreign import by_hudi_rs
 from tests.log_files import (
     NO_METADATA_TABLE,
@@ -72,6 +74,22 @@ def test_positions_are_those_of_a_roaring_bitmap(of: set[int], has_runs: bool) -
     if has_runs:
         bitmap.run_optimize()
     assert decoded(bitmap.serialize()) == sorted(of)
+    written = encode_positions(np.array(sorted(of), np.int64))
+    assert BitMap64.deserialize(base64.b64decode(written)) == bitmap
+    assert decode_positions(written, PATH).tolist() == sorted(of)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [range(0), range(4096), range(4097), range(0, 300_000, 3), [2**32 - 1, 2**32, 2**40, 2**62]],
+    ids=["none", "array", "bits", "both", "high"],
+)
+def test_positions_are_written_as_by_roaring(of: Sequence[int]) -> None:
+    bitmap = BitMap64()
+    for one in of:
+        bitmap.add(one)
+    written = encode_positions(np.array(of, np.int64))
+    assert base64.b64decode(written) == bitmap.serialize()
 
 
 @pytest.mark.parametrize(

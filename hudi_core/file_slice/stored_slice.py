@@ -1,0 +1,223 @@
+"""File slices as a write finds them: which rows live, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.base_file.file_keys import FileKeys
+from hudi_core.base_file.reader import (
+    FileContext,
+    read_columns,
+    read_record_keys,
+    row_count,
+)
+from hudi_core.config.merge_rules import merge_rules
+from hudi_core.file_slice.blocks import blocks_of_slice
+from hudi_core.file_slice.merged_logs import SliceMerging, taken
+from hudi_core.file_slice.spilling import MergeMemory
+from hudi_core.log_format.block import BlockType
+from hudi_core.model.files import BaseFile, LogFileName
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.rows.combine import Positions
+from hudi_core.rows.deciding import Mask
+from hudi_core.schema.table_schema import RECORD_KEY
+
+_HELD_BYTES: Final = 1 << 30
+_ABSENT: Final = -1
+_NONE: Final = np.empty(0, np.int64)
+BEYOND: Final = 1 << 30
+"""What rows that only logs have are numbered from: no base file has as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBase:
+    """The base file of a slice, read whole column by column."""
+
+    files: FileContext
+    base: BaseFile
+    can_match: bool = True
+
+    @property
+    def path(self) -> str:
+        return self.base.path
+
+    @property
+    def instant(self) -> InstantTime:
+        return self.base.instant
+
+    def record_keys(self) -> Iterator[tuple[int, pa.ChunkedArray]]:
+        yield 0, read_record_keys(self.files, self.base.path, self.base.size)
+
+    def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        yield 0, read_columns(self.files, self.base, names)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnInstants:
+    """The instants that the names of log files have.
+
+    From table version 8 on a log file has the name of its writer, and those of a slice are of
+    completed ones.
+    """
+
+    times: frozenset[InstantTime]
+
+    def is_committed(self, time: InstantTime) -> bool:
+        """Whether it is one of them."""
+        return time in self.times
+
+
+@dataclass(frozen=True)
+class StoredSlice:
+    """The rows of a slice, in some columns at least.
+
+    ``dead`` are positions of rows of the base file that logs replaced or deleted; ``tail`` are the
+    rows that logs have instead of these, or beside them. The latter have positions from
+    :data:`BEYOND` on.
+    """
+
+    files: FileContext
+    base: BaseFile
+    dead: Positions
+    tail: pa.Table
+    replaced: Positions
+
+    @cached_property
+    def _tail_of_dead(self) -> Positions:
+        """Row of the tail for each dead row, -1 of deleted ones."""
+        rows = np.full(len(self.dead), _ABSENT)
+        in_base = np.flatnonzero(self.replaced >= 0)
+        rows[np.searchsorted(self.dead, self.replaced[in_base])] = in_base
+        return rows
+
+    @cached_property
+    def _added(self) -> Positions:
+        """Rows of the tail that no row of the base file became."""
+        return np.flatnonzero(self.replaced < 0)
+
+    @property
+    def added_keys(self) -> pa.Array:
+        """Record keys of rows that only logs have.
+
+        Their positions begin at :data:`BEYOND`.
+        """
+        return self.tail.column(RECORD_KEY).combine_chunks().take(pa.array(self._added))
+
+    def are_dead(self, positions: Positions) -> Mask:
+        """Which rows of the base file logs replaced or deleted."""
+        found: Mask = np.isin(positions, self.dead)
+        return found
+
+    def are_deleted(self, positions: Positions) -> Mask:
+        """Which rows of the base file logs deleted."""
+        found = self.are_dead(positions)
+        if found.any():
+            found[found] = self._replacing(positions[found]) == _ABSENT
+        return found
+
+    def _replacing(self, dead: Positions) -> Positions:
+        return self._tail_of_dead[np.searchsorted(self.dead, dead)]
+
+    def rows(self, positions: Positions, names: Sequence[str]) -> pa.Table:
+        """The present rows at ascending positions of the base file.
+
+        None of them may be deleted.
+        """
+        dead, beyond = self.are_dead(positions), positions >= BEYOND
+        in_base = ~dead & ~beyond
+        found = taken(WrittenBase(self.files, self.base), names, positions[in_base])
+        if in_base.all():
+            return found
+        chosen = [self._replacing(positions[dead]), self._added[positions[beyond] - BEYOND]]
+        own = self.tail.select(list(names)).take(pa.array(np.concatenate(chosen)))
+        both = pa.concat_tables([found, own.cast(found.schema)])
+        order = np.empty(len(positions), np.int64)
+        parts = [np.flatnonzero(some) for some in (in_base, dead, beyond)]
+        order[np.concatenate(parts)] = np.arange(len(positions))
+        return both.take(pa.array(order))
+
+    def places(self, positions: Positions) -> Positions:
+        """Rows of base file, then of the tail, without dead ones.
+
+        -1 for positions whose rows are deleted.
+        """
+        dead, beyond = self.are_dead(positions), positions >= BEYOND
+        found = positions - np.searchsorted(self.dead, positions)
+        if dead.any() or beyond.any():
+            alive = self._base_rows - len(self.dead)
+            replacing = self._replacing(positions[dead])
+            found[dead] = np.where(replacing == _ABSENT, _ABSENT, alive + replacing)
+            found[beyond] = alive + self._added[positions[beyond] - BEYOND]
+        return found
+
+    def positions(self, places: Positions) -> Positions:
+        """Positions in the base file of present rows; the reverse of :meth:`places`."""
+        alive = np.delete(np.arange(self._base_rows), self.dead)
+        tail = self.replaced.copy()
+        tail[self._added] = BEYOND + np.arange(len(self._added))
+        found: Positions = np.concatenate([alive, tail])[places]
+        return found
+
+    def merged_into(self, rows: pa.Table) -> pa.Table:
+        """The rows of the slice, in the order of :meth:`places`.
+
+        ``rows`` are those of its base file.
+        """
+        alive = np.ones(rows.num_rows, bool)
+        alive[self.dead] = False
+        kept = rows.filter(pa.array(alive))
+        return pa.concat_tables([kept, self.tail.select(rows.column_names).cast(kept.schema)])
+
+    @cached_property
+    def _base_rows(self) -> int:
+        return row_count(self.files, self.base.path, self.base.size)
+
+
+def has_deletes(files: FileContext, base: BaseFile) -> bool:
+    """Whether the logs of a slice delete rows."""
+    blocks = blocks_of_slice(files.files, base.logs, _instants(base), None)
+    return any(block.place.type == BlockType.DELETE for block in blocks)
+
+
+def _instants(base: BaseFile) -> OwnInstants:
+    parsed = [LogFileName.parse(log.name) for log in base.logs]
+    return OwnInstants(frozenset(one.instant for one in parsed if one is not None))
+
+
+def stored_slice(files: FileContext, base: BaseFile, columns: Collection[str]) -> StoredSlice:
+    """Read what the logs of a slice make of its base file.
+
+    ``base`` has the logs; ``columns`` are those that are wanted of their rows.
+    """
+    schema = files.schema.with_meta()
+    keys = FileKeys(files.base_path, files.table, files.schema)
+    wanted = {*columns} or {RECORD_KEY}
+    if RECORD_KEY in wanted and keys.are_made:
+        wanted.update(keys.made_of)
+    names = [name for name in schema.names if name in wanted]
+    nothing = pa.schema([schema.field(name) for name in names]).empty_table()
+    if not base.logs:
+        return StoredSlice(files, base, _NONE, nothing, _NONE)
+    merging = SliceMerging(
+        files.files,
+        schema,
+        merge_rules(files.table),
+        keys,
+        _instants(base),
+        MergeMemory(_HELD_BYTES),
+    )
+    stored = WrittenBase(files, base)
+    with merging.merged(base.logs, None, stored, names) as found:
+        if found is None:
+            return StoredSlice(files, base, _NONE, nothing, _NONE)
+        tail = pa.concat_tables([nothing, *(rows.select(names) for rows in found.tail)])
+    if keys.are_made and RECORD_KEY in names:
+        at = tail.schema.get_field_index(RECORD_KEY)
+        tail = tail.set_column(at, tail.schema.field(at), keys.made(tail, base.path))
+    return StoredSlice(files, base, found.dead, tail, found.replaced)
