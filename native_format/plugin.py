@@ -30,6 +30,7 @@ from hudi_core.spi.files import table_lister
 _CAPABILITIES = FormatCapabilities.of(
     Capability.SINGLE_STEP,
     Capability.COPY_ON_WRITE,
+    Capability.MERGE_ON_READ,
     Capability.VIRTUAL_KEYS,
     Capability.DROPPED_PARTITION_COLUMNS,
     Capability.UNPARTITIONED,
@@ -58,7 +59,7 @@ class NativeTableFormat(RecordingFormat):
     spi_version = "1.0"
 
     def get_capabilities(self) -> FormatCapabilities:
-        """Everything that a copy-on-write Hudi table can hold."""
+        """Everything that a Hudi table can hold."""
         return _CAPABILITIES
 
     def get_options(self) -> Sequence[FormatOption[Any]]:

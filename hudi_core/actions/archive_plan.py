@@ -83,9 +83,10 @@ def plan_archive(
     of the table's metadata table; for a metadata table, the earliest write and the earliest pending
     instant of its data table.
 
-    ``decides`` is whether files are stored that a write replaced, so that without it they would
-    come back. It is asked only of writes that could go else, the oldest first, up to the first that
-    stays.
+    ``decides`` is whether files are stored of which only that write shows what they are: file
+    groups that it replaced, without it they would come back; or logs that it completed after a
+    compaction of their file group had been requested. It is asked only of writes that could go
+    else, the oldest first, up to the first that stays.
     """
     writes = timeline.completed_writes()
     if not rules.is_due(timeline):
@@ -97,7 +98,13 @@ def plan_archive(
     unsaved = [one for one in writes if one.requested_time not in saved][:-1]  # guard keeps-newest
     candidates = [one for one in unsaved if bound is None or one.requested_time < bound]
     surplus = max(0, len(writes) - rules.min_commits) if rules.has_many_writes(timeline) else 0
-    chosen = list(takewhile(lambda one: not _stays(one, decides), candidates[:surplus]))
+    crossed = {one.requested_time for one in _across_compactions(timeline)}
+
+    def goes(write: Instant) -> bool:
+        is_asked = write.action is Action.REPLACECOMMIT or write.requested_time in crossed
+        return not (is_asked and decides(write))  # guard keeps-replacing
+
+    chosen = list(takewhile(goes, candidates[:surplus]))
     newest = chosen[-1].requested_time if chosen else ""
     until = dict.fromkeys((*_UNDOING, Action.CLEAN), newest)
     if rules.max_cleans is not None:
@@ -140,10 +147,6 @@ def _bounds(
             break
 
 
-def _stays(write: Instant, decides: Callable[[Instant], bool]) -> bool:
-    return write.action is Action.REPLACECOMMIT and decides(write)  # guard keeps-replacing
-
-
 def _are_replaced_files_gone(write: Instant, last_clean: LastClean | None) -> bool:
     """Whether the last clean deleted the files that a write replaced."""
     return (
@@ -180,15 +183,22 @@ def _completed_after_compaction(timeline: Timeline) -> Iterator[InstantTime]:
 
     Their log files belong to the slices that the compaction made. Only their completion times show
     that; without these, readers would look for them in older slices. A later compaction has merged
-    them.
+    them, if it was of their file groups.
     """
+    compactions = timeline.completed().of_actions(Action.COMMIT)
+    latest = max((one.requested_time for one in compactions), default="")
+    for delta in _across_compactions(timeline):
+        if latest < delta.effective_completion_time:
+            yield delta.requested_time
+
+
+def _across_compactions(timeline: Timeline) -> Iterator[Instant]:
+    """Yield deltacommits that were under way when a compaction was requested."""
     completed = timeline.completed()
     compactions = [one.requested_time for one in completed.of_actions(Action.COMMIT)]
-    latest = max(compactions, default=None)
     for delta in completed.of_actions(Action.DELTACOMMIT):
         if delta.requested_time.startswith(SOLO_PREFIX):
             continue  # it began new file groups, whose first base files are its own
         done = delta.effective_completion_time
-        crossed = any(delta.requested_time < time < done for time in compactions)
-        if crossed and latest is not None and latest < done:
-            yield delta.requested_time
+        if any(delta.requested_time < time < done for time in compactions):
+            yield delta

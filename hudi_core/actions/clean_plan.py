@@ -197,7 +197,8 @@ def partitions_to_clean(
     """Return partitions with files superfluous since the last clean.
 
     Those in which a file group was updated or replaced from the earliest write that the last clean
-    retained up to the earliest that this one retains. Only these writes are read.
+    retained up to the earliest that this one retains, or by an earlier one that was completed since
+    that clean: a compaction. Only these writes are read.
 
     Returns ``None`` for all partitions: without an earlier clean to go on from, when its end has
     been archived, or when a savepoint it knew was deleted since.
@@ -213,7 +214,10 @@ def partitions_to_clean(
         return None
     touched: set[PartitionPath] = set()
     for write in timeline.completed_writes():
-        if since <= write.requested_time < earliest.requested_time:
+        is_late = write.effective_completion_time > last.start_clean_time
+        if (write.requested_time >= since or is_late) and (
+            write.requested_time < earliest.requested_time
+        ):
             metadata = read_commit(write)
             touched.update(
                 PartitionPath(partition)
@@ -320,10 +324,15 @@ def _named(instant: Instant | None) -> ActionInstant | None:
 
 
 def _first_pending_write(timeline: Timeline) -> InstantTime | None:
+    """When the first pending write began.
+
+    A compaction reads the slices of its plan, which stay.
+    """
     writes = (
         one.requested_time
         for one in timeline.pending()
-        if one.action.completed_action in WRITE_ACTIONS or one.action is Action.INDEXING
+        if (one.action.completed_action in WRITE_ACTIONS and one.action is not Action.COMPACTION)
+        or one.action is Action.INDEXING
     )
     return min(writes, default=None)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 from hudi_core.actions.stored_paths import is_data_path, relative_path
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError
@@ -22,15 +21,12 @@ from hudi_core.model.actions import (
     RequestedReplaceMetadata,
 )
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.extra_metadata import OWN_PREFIX
+from hudi_core.model.extra_metadata import RUN_AT_ONCE_KEY
 from hudi_core.model.files import BaseFileName, FileGroupId, FileId, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.location import parse_location
 from hudi_core.timeline.serde import decode_requested_replace, encode
-
-_RUN_AT_ONCE: Final = f"{OWN_PREFIX}run-at-once"
-"""Key of extra metadata: who made the plan runs it too, so that it dies with them."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class PendingClustering:
     @property
     def is_scheduled(self) -> bool:
         """Whether another process than its scheduler may run it."""
-        return _RUN_AT_ONCE not in (self.body.extra_metadata or {})
+        return RUN_AT_ONCE_KEY not in (self.body.extra_metadata or {})
 
     @cached_property
     def file_groups(self) -> frozenset[FileGroupId]:
@@ -113,7 +109,7 @@ def plan_body(plan: ClusteringPlan, *, at_once: bool) -> bytes:
 
     ``at_once`` means that the maker of the plan runs it too.
     """
-    extra = {_RUN_AT_ONCE: "true"} if at_once else {}
+    extra = {RUN_AT_ONCE_KEY: "true"} if at_once else {}
     return encode(RequestedReplaceMetadata(WriteOperation.CLUSTER.value, plan, extra))
 
 

@@ -8,16 +8,17 @@ its own, and the commit names the one that counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 from hudi_core.actions.stored_paths import is_data_path
-from hudi_core.errors import CorruptMetadataError, TableServiceError
+from hudi_core.errors import CorruptMetadataError, InstantNotFoundError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import CompactionOperation, CompactionPlan
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStat
+from hudi_core.model.extra_metadata import RUN_AT_ONCE_KEY
 from hudi_core.model.files import (
     BaseFileName,
     FileGroupId,
@@ -48,13 +49,42 @@ class CompactionWork:
     plan: CompactionPlan
 
 
-def plan_compaction(slices: Iterable[FileSlice]) -> CompactionPlan | None:
+Choose = Callable[[Sequence[CompactionOperation]], Sequence[CompactionOperation]]
+"""Chooses what a compaction merges now."""
+
+
+def plan_compaction(
+    slices: Iterable[FileSlice],
+    choose: Choose = tuple,
+    *,
+    new_file_bytes: int = 0,
+    at_once: bool = False,
+) -> CompactionPlan | None:
     """Return the plan that merges slices with log files, or ``None``.
 
-    ``slices`` are the latest of the table, without those of groups in other pending services.
+    ``slices`` are the latest of the table, without those of groups in other pending services;
+    ``new_file_bytes`` is what a base file is expected to have where there is none yet. ``at_once``
+    means that the maker of the plan runs it too.
     """
-    operations = tuple(_operation(one) for one in slices if one.log_files)
-    return CompactionPlan(operations) if operations else None
+    found = [_operation(one, new_file_bytes) for one in slices if one.log_files]
+    operations = tuple(choose(found))
+    extra = {RUN_AT_ONCE_KEY: "true"} if at_once else {}
+    return CompactionPlan(operations, extra) if operations else None
+
+
+def runs_at_once(plan: CompactionPlan) -> bool:
+    """Whether no other process than its scheduler may run a plan."""
+    return RUN_AT_ONCE_KEY in (plan.extra_metadata or {})
+
+
+def groups_of_plan(plan: CompactionPlan) -> frozenset[FileGroupId]:
+    """The file groups that a plan merges."""
+    return frozenset(group_of_operation(one) for one in plan.operations or ())
+
+
+def group_of_operation(one: CompactionOperation) -> FileGroupId:
+    """The file group that an operation merges."""
+    return FileGroupId(PartitionPath(one.partition_path or ""), FileId(one.file_id or ""))
 
 
 def pending_compactions(timeline: Timeline) -> tuple[Instant, ...]:
@@ -70,10 +100,43 @@ def groups_under_compaction(
     for instant in timeline.instants:
         if instant.is_completed or instant.action is not Action.COMPACTION:
             continue
-        for one in _stored_plan(client, instant).operations or ():
-            partition, file_id = PartitionPath(one.partition_path or ""), FileId(one.file_id or "")
-            found[FileGroupId(partition, file_id)] = instant.requested_time
+        for group in groups_of_plan(read_compaction(client, instant)):
+            found[group] = instant.requested_time
     return found
+
+
+def slices_under_compaction(
+    client: TableMetaClient, timeline: TimelineView
+) -> Mapping[FileGroupId, InstantTime]:
+    """File groups under pending compactions, with the times of their slices."""
+    found: dict[FileGroupId, InstantTime] = {}
+    for instant in timeline.instants:
+        if instant.is_completed or instant.action is not Action.COMPACTION:
+            continue
+        for one in read_compaction(client, instant).operations or ():
+            group = FileGroupId(PartitionPath(one.partition_path or ""), FileId(one.file_id or ""))
+            time = InstantTime(one.base_instant_time or "")
+            found[group] = min(time, found.get(group, time))
+    return found
+
+
+def instants_compacted(client: TableMetaClient, compaction: Instant) -> frozenset[InstantTime]:
+    """The instants whose files a compaction merges by its plan.
+
+    None where there is no plan (any more).
+    """
+    planned = Instant(compaction.requested_time, Action.COMPACTION, State.REQUESTED)
+    try:
+        plan = read_compaction(client, planned)
+    except InstantNotFoundError:
+        return frozenset()
+    names = (
+        name.rpartition("/")[2]
+        for one in plan.operations or ()
+        for name in (*(one.delta_file_paths or ()), one.data_file_path or "")
+    )
+    parsed = (BaseFileName.parse(name) or LogFileName.parse(name) for name in names)
+    return frozenset(one.instant for one in parsed if one is not None)
 
 
 def request_compaction(
@@ -89,13 +152,13 @@ def request_compaction(
 
 def start_compaction(client: TableMetaClient, instant: Instant) -> CompactionWork:
     """Begin a requested compaction, or continue one that is inflight."""
-    plan = _stored_plan(client, instant)
+    plan = read_compaction(client, instant)
     if instant.state is State.REQUESTED:
         instant = client.active.to_inflight(instant)
     return CompactionWork(instant, plan)
 
 
-def _stored_plan(client: TableMetaClient, instant: Instant) -> CompactionPlan:
+def read_compaction(client: TableMetaClient, instant: Instant) -> CompactionPlan:
     """The plan of a pending compaction, checked."""
     requested = instant.to(State.REQUESTED)
     where = f"{client.storage.root}/{client.active.path(requested)}"
@@ -162,9 +225,10 @@ class _Merge:
         return self.merge(operation, self.time)
 
 
-def _operation(one: FileSlice) -> CompactionOperation:
+def _operation(one: FileSlice, new_file_bytes: int) -> CompactionOperation:
     logs = sum(log.status.size for log in one.log_files)
-    read, written = logs // _MEGABYTE, one.total_size // _MEGABYTE
+    base = new_file_bytes if one.base_file is None else one.base_file.size
+    read, written = one.total_size // _MEGABYTE, base // _MEGABYTE
     return CompactionOperation(
         base_instant_time=one.base_instant,
         delta_file_paths=tuple(log.status.name for log in one.log_files),

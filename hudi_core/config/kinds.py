@@ -97,6 +97,13 @@ class BulkInsertSortMode(StrEnum):
     PARTITION_PATH_REPARTITION_AND_SORT = "PARTITION_PATH_REPARTITION_AND_SORT"
 
 
+class LogBlockFormat(StrEnum):
+    """What the rows of a log file are."""
+
+    PARQUET = "parquet"
+    AVRO = "avro"
+
+
 class InsertDuplicates(StrEnum):
     """What insert does about rows whose keys the table holds already."""
 

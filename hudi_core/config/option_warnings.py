@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.commit_keys import CommitConfig
+from hudi_core.config.compaction import CompactionConfig
 from hudi_core.config.connector import ConnectorConfig
 from hudi_core.config.extension_points import POINTS
 from hudi_core.config.foreign import foreign_options
@@ -56,6 +57,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     SqlLimits,
     SchemaConfig,
     ClusteringConfig,
+    CompactionConfig,
     ReadConfig,
     StreamSourceConfig,
     ServicesConfig,

@@ -41,6 +41,7 @@ class Group(StrEnum):
     TABLE = "Table"
     WRITE = "Write"
     CLUSTERING = "Clustering"
+    COMPACTION = "Compaction"
     READ = "Read"
     SERVICES = "Table services"
     LOCK = "Locks"

@@ -54,6 +54,11 @@ class StreamSinkConfig(Options, group=Group.WRITE):
     )
     """Streaming sink: whether a batch that cannot be written is left out with a warning, and the
     query goes on: its rows are lost."""
+    disables_compaction: Option[bool] = Option(
+        "hoodie.datasource.write.streaming.disable.compaction", default=False
+    )
+    """Streaming sink: whether batches of a MERGE_ON_READ table are followed by no compactions, as
+    another process schedules and runs them."""
 
 
 class StreamSourceConfig(Options, group=Group.READ):

@@ -24,7 +24,6 @@ from hudi_core.model.capability import Capability
 
 NOT_BUILT: Final = frozenset(
     {
-        Capability.MERGE_ON_READ,
         Capability.DROPPED_PARTITION_COLUMNS,
         Capability.REORDER_COLUMNS,
     }
@@ -73,6 +72,22 @@ def require_writable_table(config: TableConfig, base_path: str) -> None:
         raise UnsupportedTableError(base_path, feature, hint)
 
 
+def require_copy_on_write(config: TableConfig, base_path: str, what: str) -> None:
+    """Refuse what cannot be done yet to tables of the type MERGE_ON_READ."""
+    if config.table_type is TableType.MERGE_ON_READ:
+        raise UnsupportedTableError(
+            base_path,
+            f"is of type MERGE_ON_READ, in which this release does not {what}",
+            "Use a table of type COPY_ON_WRITE for that.",
+        )
+
+
+def require_no_logged_changes(config: TableConfig, base_path: str) -> None:
+    """Refuse tables of the type MERGE_ON_READ that log changes."""
+    if config.logs_changes:
+        require_copy_on_write(config, base_path, "log changes")
+
+
 def require_known_zone(config: TableConfig, base_path: str) -> None:
     """Refuse a table whose partitions are in an unknown time zone.
 
@@ -102,8 +117,6 @@ def _unreadable(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 
 def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
-    if config.table_type is TableType.MERGE_ON_READ:
-        yield "is of type MERGE_ON_READ, whose log files are read and not written", _COPY
     if config.version == 6:
         yield "has table version 6", "Run `hudi table upgrade PATH --to 8` (or 9) first."
         yield from (

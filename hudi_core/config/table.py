@@ -26,6 +26,7 @@ from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.table_parsers import NATIVE
 from hudi_core.config.timebased import TimeBased
 from hudi_core.model.buckets import Buckets
+from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import UTC_TIMELINE, TimelineZone
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.schema.avro_types import has_ids
@@ -122,6 +123,12 @@ class TableConfig:
     takes_empty_partitions: bool = True
     # other writers may have stored anything there: never shown
     raw: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def write_action(self) -> Action:
+        """What a write that replaces no file group is on the timeline."""
+        is_cow = self.table_type is TableType.COPY_ON_WRITE
+        return Action.COMMIT if is_cow else Action.DELTACOMMIT
 
     @property
     def makes_keys(self) -> bool:

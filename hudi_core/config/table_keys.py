@@ -49,9 +49,9 @@ class TableKeys(Options, group=Group.TABLE):
         aliases=("hoodie.table.type", "hoodie.datasource.write.storage.type"),
         stored_as="hoodie.table.type",
         is_required=True,
-        written=(TableType.COPY_ON_WRITE,),
     )
-    """How updates are stored. Tables of type MERGE_ON_READ are read, not written."""
+    """How updates are stored: files with changed rows are written again (COPY_ON_WRITE), or the
+    changes go into log files that are compacted later (MERGE_ON_READ)."""
     version = Stored(
         "hoodie.write.table.version",
         default=8,

@@ -7,6 +7,7 @@ from typing import Any, Final, Self
 
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.commit_keys import commit_extras
+from hudi_core.config.compaction import CompactionConfig
 from hudi_core.config.foreign import OptionTreatment, foreign_options
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.kinds import (
@@ -14,6 +15,7 @@ from hudi_core.config.kinds import (
     ConcurrencyMode,
     InsertDuplicates,
     LockKind,
+    LogBlockFormat,
     PartialUpdateMode,
 )
 from hudi_core.config.lock import LockConfig
@@ -121,7 +123,9 @@ class WriteConfig(Options, group=Group.WRITE):
         default=100 * _MIB,
         parse=lambda text: max(0, integer(-(1 << 62))(text)),
     )
-    """Base files of fewer bytes take in new rows before new files are made; 0 or less for never."""
+    """Base files of fewer bytes take in new rows before new files are made; 0 or less for never.
+    Where it is not set, a MERGE_ON_READ table rewrites one only for at most four times the bytes of
+    the new rows."""
     max_file_size: Option[int] = Option("hoodie.parquet.max.file.size", default=120 * _MIB)
     """Bytes a base file is meant to have at most."""
     record_size_estimate: Option[int] = Option(
@@ -183,6 +187,22 @@ class WriteConfig(Options, group=Group.WRITE):
         "hoodie.bloom.index.filter.dynamic.max.entries", default=100_000
     )
     """Keys above which a bloom filter with a set size grows no further."""
+    log_block_format: Option[LogBlockFormat] = Option(
+        "hoodie.logfile.data.block.format",
+        default=LogBlockFormat.PARQUET,
+        hudi_default="avro",
+        reason="Avro takes four times as long to read and more than twice the space, is read with "
+        "all columns, and is written row by row. Hudi reads both.",
+    )
+    """Format of the rows in log files."""
+    log_block_bytes: Option[int] = Option(
+        "hoodie.logfile.data.block.max.size", default=256 * 1024 * 1024, parse=integer(1)
+    )
+    """Bytes of rows, as they are in memory, after which a log file gets another block for those
+    that follow. Readers have one block in memory at a time."""
+    record_positions: Option[bool] = Option("hoodie.write.record.positions", default=True)
+    """Whether log files name the positions that rows have in their base file. Readers find them by
+    their record keys otherwise, which takes longer."""
     heartbeat_interval_ms: Option[int] = Option(
         "hoodie.client.heartbeat.interval_in_ms", default=60_000, parse=integer(10)
     )
@@ -221,6 +241,7 @@ class WriteConfig(Options, group=Group.WRITE):
     metadata: MetadataConfig = MetadataConfig.from_options({})
     services: ServicesConfig = ServicesConfig()
     clustering: ClusteringConfig = ClusteringConfig()
+    compaction: CompactionConfig = CompactionConfig()
     validators: ValidatorsConfig = ValidatorsConfig()
     ttl: TtlConfig = TtlConfig()
     fsync: bool = StoreKeys.fsync.default

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_core.base_file.key_footer import KeyFooter
-from hudi_core.base_file.reader import read_column, read_known_keys, read_record_keys
+from hudi_core.base_file.reader import read_known_keys, read_record_keys
+from hudi_core.file_slice.stored_slice import BEYOND, stored_slice
 from hudi_core.index import index_of
 from hudi_core.index.base import Matches, join_keys
 from hudi_core.index.collisions import (
@@ -48,7 +49,19 @@ class FileCandidates:
 
     def keys(self, ordinal: int) -> pa.ChunkedArray:
         file = self.files[ordinal]
-        return read_record_keys(self.context, file.path, file.size)
+        keys = read_record_keys(self.context, file.path, file.size)
+        if not _has_added_rows(self.context, file):
+            return keys
+        added = stored_slice(self.context, file, ()).added_keys
+        return pa.chunked_array([*keys.chunks, added], pa.string())
+
+
+def _has_added_rows(context: WriteContext, file: BaseFile) -> bool:
+    """Whether logs of a slice may have rows of other keys.
+
+    Other indexes than buckets find keys in base files alone.
+    """
+    return bool(file.logs) and context.table.buckets is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +71,29 @@ class LocatedKeys:
     ``file`` is an ordinal within the scope. ``keys`` and ``stored`` are pairs: ordinal of the key,
     position of the row in the file. ``late`` marks stored rows with a greater ordering value than
     the incoming row, where that has to be known before rows are merged; else it is false.
+    ``deleted`` marks rows that the logs of the slice delete, where that has to be known as early.
     """
 
     file: int
     keys: Positions
     stored: Positions
     late: Mask
+    deleted: Mask
 
 
 def locate(
-    scope: Scope, incoming: Incoming, context: WriteContext, ordinals: Sequence[int]
+    scope: Scope,
+    incoming: Incoming,
+    context: WriteContext,
+    ordinals: Sequence[int],
+    *,
+    finds_deleted: bool | None = None,
 ) -> list[LocatedKeys]:
-    """Look for incoming keys in some files of a scope."""
+    """Look for incoming keys in some files of a scope.
+
+    ``finds_deleted``: which rows logs delete has to be known, as it has with a global index.
+    """
+    asks = context.is_global if finds_deleted is None else finds_deleted
     chosen = [scope.files[ordinal] for ordinal in ordinals]
     known = None
     if scope.filters is not None:
@@ -79,7 +103,7 @@ def locate(
     index = index_of(context.write.index.index_type, context.table.buckets)
     keys = incoming.keys.column("key").combine_chunks()
     return [
-        _found(scope, incoming, context, ordinals[match.candidate], match)
+        _found(scope, incoming, context, ordinals[match.candidate], match, finds_deleted=asks)
         for match in index.tag(keys, candidates)
     ]
 
@@ -102,27 +126,58 @@ def locate_hinted(
     return found
 
 
+def deleted_in_logs(
+    scope: Scope, context: WriteContext, found: Sequence[LocatedKeys]
+) -> list[LocatedKeys]:
+    """Find rows that logs delete, of keys that several files hold."""
+    counts = np.bincount(np.concatenate([one.keys for one in found]))
+    looked = []
+    for one in found:
+        _, base_file = scope.files[one.file]
+        if base_file.logs and (counts[one.keys] > 1).any():
+            deleted = stored_slice(context, base_file, ()).are_deleted(one.stored)
+            one = replace(one, deleted=deleted)  # noqa: PLW2901
+        looked.append(one)
+    return looked
+
+
 def _found(
-    scope: Scope, incoming: Incoming, context: WriteContext, file: int, match: Matches
+    scope: Scope,
+    incoming: Incoming,
+    context: WriteContext,
+    file: int,
+    match: Matches,
+    *,
+    finds_deleted: bool = False,
 ) -> LocatedKeys:
     if ambiguity_of(scope.parts) is not Ambiguity.NONE:
         _require_same(scope, incoming, context, file, match)
     late = np.zeros(len(match.stored), bool)
     rules = context.rules
     fields = rules.stored_order
+    names = list(dict.fromkeys(name.split(".")[0] for name in fields))
+    path, base_file = scope.files[file]
+    positions = match.stored.astype(np.int64)
+    if _has_added_rows(context, base_file):
+        count = len(read_record_keys(context, base_file.path, base_file.size))
+        positions = np.where(positions < count, positions, BEYOND + positions - count)
+    deleted = np.zeros(len(positions), bool)
+    if finds_deleted and base_file.logs:
+        deleted = stored_slice(context, base_file, ()).are_deleted(positions)
     given = [name for name in incoming.keys.column_names if name.startswith(ORDERING)]
     if given:
-        path, base_file = scope.files[file]
         numbers = incoming.keys.column("number").to_numpy()[match.incoming]
         own = [one for one, source in enumerate(scope.sources.paths) if source == path]
-        foreign = np.flatnonzero(~np.isin(scope.sources.partition_of(numbers), own))
+        is_foreign = ~np.isin(scope.sources.partition_of(numbers), own)
+        foreign = np.flatnonzero(is_foreign & ~deleted)
         if len(foreign):
-            names = dict.fromkeys(name.split(".")[0] for name in fields)
-            rows = pa.table({name: read_column(context, base_file.path, name) for name in names})
-            stored = order_values(rows.take(pa.array(match.stored[foreign])), fields, rules)
+            wanted, at = np.unique(positions[foreign], return_inverse=True)
+            slice_ = stored_slice(context, base_file, names)
+            rows = slice_.rows(wanted, names).take(pa.array(at))
+            stored = order_values(rows, fields, rules)
             keys = incoming.keys.select(given).take(pa.array(match.incoming[foreign]))
             late[foreign] = true_mask(existing_is_newer(stored, keys.columns))
-    return LocatedKeys(file, match.incoming.astype(np.int64), match.stored.astype(np.int64), late)
+    return LocatedKeys(file, match.incoming.astype(np.int64), positions, late, deleted)
 
 
 def _require_same(
@@ -158,6 +213,7 @@ def to_table(found: Sequence[LocatedKeys]) -> pa.Table:
             "keys": lists([one.keys for one in found], pa.int32()),
             "stored": lists([one.stored for one in found], pa.int32()),
             "late": lists([one.late for one in found], pa.bool_()),
+            "deleted": lists([one.deleted for one in found], pa.bool_()),
         }
     )
 
@@ -170,6 +226,7 @@ def from_table(table: pa.Table) -> list[LocatedKeys]:
             numbers(batch, "keys", row),
             numbers(batch, "stored", row),
             numbers(batch, "late", row),
+            numbers(batch, "deleted", row),
         )
         for batch in table.to_batches()
         for row in range(batch.num_rows)

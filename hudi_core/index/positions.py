@@ -13,11 +13,13 @@ from itertools import accumulate
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import DuplicateRecordKeyError, MergeCardinalityError
+from hudi_core.file_slice.stored_slice import has_deletes, stored_slice
 from hudi_core.index.collisions import (
     ambiguity_of,
     require_same_rows,
@@ -83,7 +85,20 @@ class PositionTagging:
         """
         if not parts:
             return {}
-        item = _Everything(tuple(parts), tuple(paths), are_new)
+        slices = {
+            ordinal: file
+            for ordinal, (path, candidate) in enumerate(self.targets)
+            if (file := files[path][candidate]).logs
+        }
+        logged: _Logged = ()
+        if self.context.appends and not self.context.uses_record_index:
+            logged = tuple(
+                (path, candidate, file)
+                for path in paths
+                for candidate, file in enumerate(files.get(path, ()))
+                if file.logs
+            )
+        item = _Everything(tuple(parts), tuple(paths), are_new, slices, logged)
         [(tagged, added)] = engine.map_tasks([item], self.tag, stage)
         scopes = [
             self._added_rows(keys, files if path is None else {path: files.get(path, ())}, tagged)
@@ -92,7 +107,7 @@ class PositionTagging:
         looks = [
             (scope, chunk)
             for scope in scopes
-            for chunk in file_chunks(_scope_of(scope), range(len(scope.files)))
+            for chunk in file_chunks(_scope_of(scope.files), range(len(scope.files)))
         ]
         for known in engine.map_tasks(looks, self.look, stage):
             if known is not None:
@@ -128,16 +143,28 @@ class PositionTagging:
         for file, here in _grouped(numbers, held[numbers]):
             path, candidate = self.targets[file]
             changed, left = here[in_place[here]], here[gone[here]]
+            if file in item.slices:
+                # rows are numbered as they are read, and located where the base file has them
+                slice_ = stored_slice(self.context, item.slices[file], ())
+                places[here] = slice_.positions(places[here])
             by_path.setdefault(path, {})[candidate] = Located(
                 changed, places[changed], np.sort(places[left])
             )
         added = np.flatnonzero(adds)
         rows_added, are_whole = self._added(sources, item.parts, added)
         keys = None if rows_added is None else rows_added.column(_ADDED).combine_chunks()
+        news = np.ones(len(added), bool)
+        if keys is not None and self.context.table.buckets is None:
+            of_paths = np.array(sources.paths)[staged_for[added]]
+            for path, candidate, mine, stored in self._returning(item.logged, keys, of_paths):
+                files = by_path.setdefault(path, {})
+                files[candidate] = _with_pairs(files.get(candidate), added[mine], stored)
+                news[mine] = False
         by_source = dict(_grouped(np.arange(len(added)), staged_for[added]))
         tagged: list[Tagged] = []
         for path in sorted({*by_path, *sources.paths}):
             mine = by_source.get(ordinal.get(path, -1), _NONE)
+            mine = mine[news[mine]]
             inserts, buckets = added[mine], dict[int, int]()
             layout = self.context.table.buckets
             if layout is not None and keys is not None and len(mine):
@@ -154,17 +181,41 @@ class PositionTagging:
         # a null matches nothing, but is part of a key all the same
         return tagged, asked if moved or not (item.are_new and are_whole) else {}
 
+    def _returning(
+        self,
+        logged: _Logged,
+        keys: pa.Array,
+        of_paths: npt.NDArray[np.str_],
+    ) -> Iterator[tuple[PartitionPath, int, Positions, Positions]]:
+        """Find added rows whose keys logs delete.
+
+        By file; they go where the deleted rows were, so that no index finds two file groups.
+        """
+        if not len(keys):
+            return
+        left = np.ones(len(keys), bool)
+        for path, candidate, file in logged:
+            own = np.flatnonzero(left & (of_paths == path))
+            if not len(own) or not has_deletes(self.context, file):
+                continue
+            scope = _scope_of(((path, file),))
+            for found in locate(
+                scope, _incoming(keys.take(pa.array(own))), self.context, [0], finds_deleted=True
+            ):
+                chosen, first = np.unique(found.keys[found.deleted], return_index=True)
+                if len(chosen):
+                    left[own[chosen]] = False
+                    yield path, candidate, own[chosen], found.stored[found.deleted][first]
+
     def look(self, _: TaskContext, item: tuple[AddedRows, tuple[int, ...]]) -> str | None:
         """Return a key that some files keep; ``None`` for none."""
         added, files = item
-        scope = _scope_of(added)
+        scope = _scope_of(added.files)
         rows = load(self.context, added.keys)
         keys = rows.column(_ADDED).combine_chunks()
-        numbers = np.arange(len(keys))
-        table = pa.table({"key": keys, "number": numbers})
-        incoming = Incoming(numbers, np.zeros(len(numbers), bool), numbers, table)
-        for found in locate(scope, incoming, self.context, files):
-            stay = ~np.isin(found.stored, added.leaving.get(found.file, _NONE))
+        incoming = _incoming(keys)
+        for found in locate(scope, incoming, self.context, files, finds_deleted=True):
+            stay = ~np.isin(found.stored, added.leaving.get(found.file, _NONE)) & ~found.deleted
             if stay.any():
                 self._require_same(
                     rows, found.keys[stay], scope.files[found.file], found.stored[stay]
@@ -278,10 +329,32 @@ class _Everything:
     parts: tuple[StagedPart, ...]
     paths: tuple[PartitionPath, ...]
     are_new: bool
+    slices: Mapping[int, BaseFile]
+    logged: _Logged
 
 
-def _scope_of(added: AddedRows) -> Scope:
-    return Scope((), Sources((), ()), added.files, combine=False, deletes_all=False)
+_Logged = tuple[tuple[PartitionPath, int, BaseFile], ...]
+_Files = tuple[tuple[PartitionPath, BaseFile], ...]
+
+
+def _scope_of(files: _Files) -> Scope:
+    return Scope((), Sources((), ()), files, combine=False, deletes_all=False)
+
+
+def _incoming(keys: pa.Array) -> Incoming:
+    numbers = np.arange(len(keys))
+    table = pa.table({"key": keys, "number": numbers})
+    return Incoming(numbers, np.zeros(len(numbers), bool), numbers, table)
+
+
+def _with_pairs(located: Located | None, incoming: Positions, stored: Positions) -> Located:
+    """Add pairs in the order of the incoming rows."""
+    if located is None:
+        return Located(incoming, stored)
+    incoming = np.concatenate([located.incoming, incoming])
+    order = np.argsort(incoming, kind="stable")
+    stored = np.concatenate([located.stored, stored])
+    return Located(incoming[order], stored[order], located.gone)
 
 
 def _grouped(numbers: Positions, groups: Positions) -> Iterator[tuple[int, Positions]]:

@@ -24,6 +24,7 @@ from hudi_core.config.kinds import IndexType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.index.incoming import Scope, SpilledIncoming
 from hudi_core.index.tagging import FileLook, Tagged, Tagging, file_chunks
 from hudi_core.meta_client import TableMetaClient
@@ -34,7 +35,7 @@ from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.log.layers import GroupFiles, GroupReader
 from hudi_core.metadata.log.record_codec import RecordDecoder
 from hudi_core.metadata.log.records import RecordLocation
-from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
+from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.files import BaseFile, BasePath, FileGroupId, FileId, PartitionPath

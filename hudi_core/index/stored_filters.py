@@ -18,6 +18,7 @@ from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.hashing.bloom import TYPE_CODE, DynamicBloom
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.keys import bloom_filter_key
@@ -25,7 +26,7 @@ from hudi_core.metadata.lister import table_lister
 from hudi_core.metadata.log.layers import GroupFiles, GroupReader
 from hudi_core.metadata.log.records import BloomFilterEntry, MetadataRecord
 from hudi_core.metadata.merging import present
-from hudi_core.metadata.partition_types import BLOOM_FILTERS, shards_of
+from hudi_core.metadata.partition_types import BLOOM_FILTERS
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.file_columns import FileColumns

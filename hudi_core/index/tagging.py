@@ -40,6 +40,7 @@ from hudi_core.index.incoming import (
 )
 from hudi_core.index.locating import (
     LocatedKeys,
+    deleted_in_logs,
     from_table,
     lists,
     locate,
@@ -279,6 +280,8 @@ class Tagging:
         incoming: Incoming,
         found: Sequence[LocatedKeys],
     ) -> list[Tagged]:
+        if self.context.appends and not self.context.is_global and found:
+            found = deleted_in_logs(scope, self.context, found)
         by_file, is_new = _decide(scope, incoming, found, self.moves)
         new = incoming.numbers[is_new & ~incoming.deletes]
         codes = incoming.codes[is_new & ~incoming.deletes] if len(incoming.codes) else _NONE
@@ -398,6 +401,7 @@ def _decide(
     deletes = true_mask(incoming.keys.column("deletes"))
     stays, leaves = np.zeros((2, len(row_of)), bool)
     by_file = {}
+    found = _without_deleted(scope, row_of, deletes, found, moves)
     for one in found:
         numbers_ = row_of[one.keys]
         in_place = np.ones(len(one.keys), bool)
@@ -414,6 +418,38 @@ def _decide(
     # of rows that were not combined, one takes the place of the stored row, here or elsewhere
     stands = incoming.numbers == row_of[incoming.codes]
     return touched, ~stays[incoming.codes] & (stands | ~leaves[incoming.codes])
+
+
+def _without_deleted(
+    scope: Scope, row_of: Positions, deletes: Mask, found: Sequence[LocatedKeys], moves: bool
+) -> Sequence[LocatedKeys]:
+    """Leave out rows that logs delete.
+
+    But for one of a key that has no other row, or whose other row moves here, where it comes again:
+    its row goes where it was, so that no index finds it in two file groups.
+    """
+    if not any(one.deleted.any() for one in found):
+        return found
+    taken = deletes.copy()
+    here = []
+    for one in found:
+        own = np.array([source == scope.files[one.file][0] for source in scope.sources.paths])
+        here.append(own[scope.sources.partition_of(row_of[one.keys])])
+        remains = ~one.deleted & (here[-1] | one.late) if moves else ~one.deleted
+        taken[one.keys[remains]] = True
+    kept = []
+    for one, is_here in zip(found, here, strict=True):
+        again = one.deleted & ~taken[one.keys] & is_here
+        _, first = np.unique(one.keys[again], return_index=True)
+        stays = ~one.deleted
+        stays[np.flatnonzero(again)[first]] = True
+        taken[one.keys[again]] = True
+        kept.append(
+            LocatedKeys(
+                one.file, one.keys[stays], one.stored[stays], one.late[stays], one.deleted[stays]
+            )
+        )
+    return kept
 
 
 def _positions(sources: Sources, rows: Mapping[int, Located]) -> tuple[Sources, pa.Table]:

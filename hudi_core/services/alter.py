@@ -14,7 +14,6 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import DataFileError, SchemaError, UnsupportedTableError
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import BaseFile
-from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.result import CommitResult
 from hudi_core.schema.alignment import stored_fields
@@ -89,7 +88,7 @@ def alter_table(
     # another change of the columns is no repetition: it could not be made twice
     config = replace(config, extras=config.extras.without_idempotency())
     operation = WriteOperation.ALTER_SCHEMA
-    transaction = begin(table, lock, config, Action.COMMIT, operation)
+    transaction = begin(table, lock, config, table.client.config.write_action, operation)
     transaction.schema_step = step
     transaction.after_commit = InlineServices(config.services)
     with undone_on_failure(transaction):

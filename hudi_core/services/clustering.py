@@ -8,14 +8,11 @@ that a plan names and another write changed makes the clustering be given up: no
 from __future__ import annotations
 
 import logging
-import threading
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final, TypeAlias
+from typing import ClassVar
 
 from hudi_core.actions.clustering import (
     PendingClustering,
@@ -30,52 +27,36 @@ from hudi_core.actions.clustering_plan import (
     stored_plan,
     with_stored_order,
 )
+from hudi_core.actions.compaction import groups_under_compaction
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.engine.base import Engine, TaskContext
+from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
 from hudi_core.errors import (
-    CommitConflictError,
     HudiError,
-    InstantNotFoundError,
     TableServiceError,
     UnknownPartitionError,
 )
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import parse_instant_time, to_datetime
+from hudi_core.model.instant_time import to_datetime
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.sorting import require_ordered
-from hudi_core.services.after_commit import InlineServices
-from hudi_core.services.progress import Progress, no_progress
+from hudi_core.services.planned import (
+    NothingToDoError,
+    PlannedService,
+    StalePlanError,
+    Written,
+)
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.begin import Request, begin, schedule
-from hudi_core.txn.markers import LocalAttempts
-from hudi_core.txn.recovery.rollback import drop_unwritten
-from hudi_core.txn.scheduled import is_scheduled
-from hudi_core.txn.schema_step import SchemaStep
-from hudi_core.txn.state import TableState
+from hudi_core.txn.begin import Request
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.txn.table_service import locked_for_service
-from hudi_core.txn.transaction import Transaction
 from hudi_core.write.clustered_rows import ClusterTask
 from hudi_core.write.clustering import cluster_group
-from hudi_core.write.ending import commit_metadata, undone_on_failure
-from hudi_core.write.input_schema import unchanged
-from hudi_core.write.key_changes import key_tracking
-
-_STAGE: Final = 2
-"""Number of the step in file names: that of any write's writing."""
-
 
 # --- the files that are rewritten, by table or by plan --------------------------------------------
-
-
-class StalePlanError(CommitConflictError):
-    """A scheduled clustering whose files another write has replaced."""
 
 
 def groups_of_plan(table: OpenTable, pending: PendingClustering) -> list[PlannedGroup]:
@@ -87,7 +68,9 @@ def groups_of_plan(table: OpenTable, pending: PendingClustering) -> list[Planned
     root = table.client.storage.root
     named = list(pending.own_groups(root))
     slices = table.views().view().latest_slices(sorted({path for path, _, _ in named}))
-    latest = {one.base_file.path: one.base_file for one in slices if one.base_file is not None}
+    # what a log changes in a base file was planned without it
+    whole = [one.base_file for one in slices if one.base_file is not None and not one.log_files]
+    latest = {one.path: one for one in whole}
     groups = []
     for partition, paths, outputs in named:
         stale = [path for path in paths if path not in latest]
@@ -118,7 +101,10 @@ def groups_to_rewrite(table: OpenTable, config: ClusteringConfig) -> list[Planne
         )
     hour = to_datetime(table.client.config.zone.digits(datetime.now(UTC))).hour
     partitions = chosen_partitions(view.partitions(), config, hour)
-    busy = groups_under_clustering(table.client, timeline)
+    busy = {
+        *groups_under_clustering(table.client, timeline),
+        *groups_under_compaction(table.client, timeline),
+    }
     return plan_groups(view.latest_slices(partitions), config, busy)
 
 
@@ -180,48 +166,22 @@ class Clustering:
         return self.outputs if self.result is None else self.result.files
 
 
-_Function: TypeAlias = Callable[[TaskContext, ClusterTask], tuple[WriteStatus, ...]]
-
-
-class _Counted:
-    """A task's function that reports how many tasks are done."""
-
-    def __init__(self, function: _Function, progress: Progress, total: int) -> None:
-        self._function, self._progress, self._total = function, progress, total
-        self._done = 0
-        self._lock = threading.Lock()
-
-    def __call__(self, task: TaskContext, item: ClusterTask) -> tuple[WriteStatus, ...]:
-        found = self._function(task, item)
-        with self._lock:
-            self._done += 1
-            self._progress(self._done, self._total)
-        return found
-
-
-class _NothingToDoError(Exception):
-    """There is no file to rewrite."""
-
-
 @dataclass(slots=True)
-class ClusteringService:
+class ClusteringService(PlannedService[Clustering]):
     """Schedules and runs clusterings of one table.
 
-    ``table`` is the present one after each call. ``progress`` counts groups, and is called only
-    where tasks run in this process. ``choose`` returns the files that a new plan rewrites.
+    ``choose`` returns the files that a new plan rewrites.
     """
 
-    table: OpenTable
-    lock: TableLock
-    engine: Engine
-    config: WriteConfig
-    progress: Progress = no_progress
     choose: Callable[[OpenTable, ClusteringConfig], list[PlannedGroup]] = groups_to_rewrite
+
+    action: ClassVar[Action] = Action.CLUSTERING
+    operation: ClassVar[WriteOperation] = WriteOperation.CLUSTER
 
     def plan(self) -> Clustering:
         """What :meth:`cluster` would rewrite; nothing is changed."""
         table = self.table.as_stored()
-        require_clusterable(table)
+        self.require(table)
         return Clustering(
             table.client.base_path, groups=tuple(self.choose(table, self.config.clustering))
         )
@@ -230,17 +190,9 @@ class ClusteringService:
         """Put a plan on the timeline, for :meth:`run`; raises as :meth:`plan`."""
         found: list[PlannedGroup] = []
         try:
-            instant = schedule(
-                self.table,
-                self.lock,
-                self._write_config,
-                Action.CLUSTERING,
-                partial(self._planned, found=found, at_once=False),
-            )
-        except _NothingToDoError:
+            instant = self.put_plan(partial(self._planned, found=found, at_once=False))
+        except NothingToDoError:
             return Clustering(self.table.client.base_path)
-        finally:
-            self.table = self.table.afresh
         return Clustering(self.table.client.base_path, instant.requested_time, tuple(found))
 
     def cluster(self) -> Clustering:
@@ -249,44 +201,20 @@ class ClusteringService:
         plan = partial(self._planned, found=found, at_once=True)
         try:
             return self._run(plan, found, self.config.clustering)
-        except _NothingToDoError:
+        except NothingToDoError:
             return Clustering(self.table.client.base_path)
 
-    def run(self, instant: str | None = None) -> list[Clustering]:
-        """Run scheduled clusterings, oldest first.
+    def require(self, table: OpenTable) -> None:
+        """Refuse a table that cannot be clustered."""
+        require_clusterable(table)
 
-        Where another write changed a file group since it was planned, the clustering is given up,
-        and those after it are not run. A damaged plan, or one that names anything but base files of
-        the table, changes nothing.
-        """
-        self.table = self.table.as_stored().afresh
-        self.table.client.require_writable()
-        if any(one.action is Action.CLUSTERING for one in self._pending()):
-            with locked_for_service(self.table, self.lock, self.config):
-                pass  # plans of those that died are scheduled again
-        scheduled = self._pending().where(is_scheduled)
-        if instant is not None:
-            wanted = scheduled.find(parse_instant_time(instant))
-            if wanted is None:
-                raise self._not_scheduled(instant)
-            return [self._run_scheduled(wanted)]
-        done = []
-        for one in scheduled:
-            try:
-                done.append(self._run_scheduled(one))
-            except InstantNotFoundError:
-                continue  # another process runs it, or gave it up
-        return done
-
-    def _run_scheduled(self, wanted: Instant) -> Clustering:
+    def run_scheduled(self, wanted: Instant) -> Clustering:
         client = self.table.client
         order = with_stored_order(read_clustering(client, wanted).plan, self.config.clustering)
         found: list[PlannedGroup] = []
 
         def take(table: OpenTable) -> Request:
-            instant = table.client.timeline().find(wanted.requested_time, Action.CLUSTERING)
-            if instant is None or not is_scheduled(instant):
-                raise self._not_scheduled(wanted.requested_time)
+            instant = self.taken(table, wanted)
             pending = read_clustering(table.client, instant)
             require_ordered(
                 table.client.schema, order.sort_columns, ClusteringConfig.sort_columns.key
@@ -298,24 +226,8 @@ class ClusteringService:
         try:
             return self._run(take, found, order)
         except StalePlanError:
-            self._give_up(wanted)
+            self.give_up(wanted)
             raise
-
-    def _pending(self) -> Timeline:
-        return self.table.client.timeline().pending()
-
-    def _not_scheduled(self, instant: str) -> InstantNotFoundError:
-        return InstantNotFoundError(
-            instant, f"the scheduled clusterings of {self.table.client.base_path}"
-        )
-
-    def _give_up(self, instant: Instant) -> None:
-        """Take a scheduled plan off the timeline."""
-        with self.lock.held():
-            state = TableState.load(self.table)
-            found = state.timeline.find(instant.requested_time, Action.CLUSTERING)
-            if found is not None and is_scheduled(found):
-                drop_unwritten(state, found)
 
     def _run(
         self,
@@ -324,64 +236,22 @@ class ClusteringService:
         order: ClusteringConfig,
     ) -> Clustering:
         """Begin a clustering, rewrite its files and commit it."""
-        started = time.monotonic()
-        steps: list[SchemaStep] = []
 
-        def check(table: OpenTable) -> Request | None:
-            require_clusterable(table)
-            steps.append(unchanged(table))
-            return plan(table)
-
-        operation = WriteOperation.CLUSTER
-        transaction = begin(
-            self.table.on(self.engine),
-            self.lock,
-            self._write_config,
-            Action.CLUSTERING,
-            operation,
-            plan=check,
-        )
-        self.table = transaction.table.afresh
-        client = transaction.table.client
-        with undone_on_failure(transaction), _given_up_on_conflict(transaction):
-            transaction.schema_step = steps[0]
-            transaction.after_commit = InlineServices(self.config.services)
-            statuses = self._rewrite(transaction, found, order, steps[0])
+        def rewrite(context: WriteContext) -> Written:
+            statuses = self._rewrite(context, found, order)
             replaced: dict[str, tuple[str, ...]] = {}
             for group in found:
                 ids = replaced.get(group.partition_path, ())
                 replaced[group.partition_path] = (*ids, *(one.name.file_id for one in group.files))
-            metadata = commit_metadata(
-                statuses, steps[0].new, client.config.name, operation, replaced
-            )
-            committed = transaction.commit(metadata, statuses)
-        transaction.timings["total"] = time.monotonic() - started
-        statuses = [replace(status, changed_keys=None) for status in statuses]
-        result = committed.result(operation, transaction.timings, statuses)
-        instant = transaction.instant.requested_time
-        return Clustering(client.base_path, instant, tuple(found), result)
+            return statuses, replaced
+
+        instant, result = self.execute(plan, rewrite)
+        return Clustering(self.table.client.base_path, instant, tuple(found), result)
 
     def _rewrite(
-        self,
-        transaction: Transaction,
-        groups: Sequence[PlannedGroup],
-        order: ClusteringConfig,
-        step: SchemaStep,
+        self, context: WriteContext, groups: Sequence[PlannedGroup], order: ClusteringConfig
     ) -> list[WriteStatus]:
         """Write the new files of all groups."""
-        client = transaction.table.client
-        context = WriteContext(
-            client.base_path,
-            client.storage_options,
-            client.config,
-            step.new,
-            self.config,
-            transaction.instant.requested_time,
-            tracked=key_tracking(client, step.new, self.engine.shares_memory),
-        )
-        if self.engine.shares_memory:
-            transaction.attempts = LocalAttempts(transaction.heartbeat)
-            context = replace(context, attempts=transaction.attempts)
         tasks = [
             ClusterTask(
                 group.partition_path,
@@ -393,38 +263,18 @@ class ClusteringService:
             )
             for group in groups
         ]
-        begun = time.monotonic()
-        function: _Function = partial(cluster_group, context=context)
-        if self.engine.shares_memory:
-            function = _Counted(function, self.progress, len(tasks))
         weights = [task.weight for task in tasks]
-        found = self.engine.map_tasks(tasks, function, _STAGE, weights)
-        transaction.timings["write"] = time.monotonic() - begun
+        found = self.map_tasks(tasks, partial(cluster_group, context=context), weights)
         return [status for statuses in found for status in statuses]
 
     def _planned(self, table: OpenTable, *, found: list[PlannedGroup], at_once: bool) -> Request:
         """Request of a new clustering, whose groups are added to a list."""
-        require_clusterable(table)
+        self.require(table)
         found.extend(self.choose(table, self.config.clustering))
         if not found:
-            raise _NothingToDoError
+            raise NothingToDoError
         plan = stored_plan(found, table.client.storage.root, self.config.clustering)
         return Request(plan_body(plan, at_once=at_once))
-
-    @property
-    def _write_config(self) -> WriteConfig:
-        # a clustering is no write that could be a repetition, and carries no caller's keys
-        return replace(self.config, extras=self.config.extras.without_idempotency())
-
-
-@contextmanager
-def _given_up_on_conflict(transaction: Transaction) -> Iterator[None]:
-    """Let a plan that another write contradicts go with its clustering."""
-    try:
-        yield
-    except CommitConflictError:
-        transaction.scheduled = None
-        raise
 
 
 def rewrite_each(
@@ -433,18 +283,22 @@ def rewrite_each(
     """Rewrite data files one by one, their rows in order.
 
     It is a clustering, and takes the lock itself. Files that are the latest of their file groups no
-    more, or that another clustering is about to replace, stay as they are.
+    more, or that another clustering is about to replace, stay as they are; so do those with logs.
 
     ``paths`` are relative to the table.
     """
 
     def choose(now: OpenTable, _: ClusteringConfig) -> list[PlannedGroup]:
         timeline = now.timeline()
-        busy = groups_under_clustering(now.client, timeline)
+        busy = {
+            *groups_under_clustering(now.client, timeline),
+            *groups_under_compaction(now.client, timeline),
+        }
         return [
             PlannedGroup(one.partition_path, (one.base_file,), 1)
             for one in now.views().view(timeline).latest_slices()
-            if one.base_file is not None and one.base_file.path in paths and one.group not in busy
+            if one.base_file is not None and not one.log_files
+            if one.base_file.path in paths and one.group not in busy
         ]
 
     given = replace(config, clustering=replace(config.clustering, sort_columns=()))
@@ -475,7 +329,7 @@ def cluster_if_due(
     service = ClusteringService(table.as_stored().afresh, lock, engine, config)
     done: list[Clustering] = []
     if clustering.inline:
-        done += _run_scheduled(service)
+        done += service.run_all()
     due = clustering.inline_max_commits if clustering.inline else clustering.schedule_max_commits
     if commits_since_clustering(service.table) >= due:
         new = service.cluster() if clustering.inline else service.schedule()
@@ -513,16 +367,3 @@ def _is_clustering(table: OpenTable, instant: Instant) -> bool:
     if instant.action is not Action.REPLACECOMMIT or not instant.is_completed:
         return instant.action is Action.CLUSTERING
     return table.client.active.read_notes(instant).operation_type == WriteOperation.CLUSTER
-
-
-def _run_scheduled(service: ClusteringService) -> list[Clustering]:
-    """Run what is scheduled; what is out of date is given up."""
-    done: list[Clustering] = []
-    for one in service.table.client.timeline().pending().where(is_scheduled):
-        try:
-            done += service.run(one.requested_time)
-        except StalePlanError as stale:
-            _log.warning("%s", stale)
-        except InstantNotFoundError:
-            continue  # another process runs it, or gave it up
-    return done

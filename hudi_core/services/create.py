@@ -25,7 +25,7 @@ from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import properties_of, stored_config
-from hudi_core.config.support import require_writable_table
+from hudi_core.config.support import require_no_logged_changes, require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
@@ -154,6 +154,7 @@ def design_table(
         field_ids=table_schema.field_ids(),
     )
     require_writable_table(config, base_path)
+    require_no_logged_changes(config, base_path)
     metadata = MetadataConfig.from_options(given)
     if metadata.enabled:
         enabled_partitions(metadata, config)
@@ -195,6 +196,8 @@ def named_options(
     partition_by: str | Sequence[str] | None,
     ordering_field: str | Sequence[str] | None,
     table_format: str | Sequence[str] | None,
+    *,
+    table_type: str | None = None,
 ) -> dict[str, str]:
     """The arguments of a new table as options."""
     named = {
@@ -203,6 +206,7 @@ def named_options(
         "hoodie.datasource.write.partitionpath.field": _joined("partition_by", partition_by),
         "hoodie.table.ordering.fields": _joined("ordering_field", ordering_field),
         "hoodie.table.format": _joined("format", table_format),
+        TableKeys.table_type.key: table_type,
     }
     return {key: value for key, value in named.items() if value is not None}
 

@@ -16,16 +16,14 @@ from typing import Any, Final
 import fastavro
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
 from hudi_core.avro.datum import ParsedSchema, encode_datum
 from hudi_core.config.kinds import ChangeLogging
-from hudi_core.engine.python_rows import has_map
 from hudi_core.log_format.block import BlockType, HeaderKey, encode_avro_content, encode_log_block
+from hudi_core.log_format.data_block import datums
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Merged
-from hudi_core.schema.arrow_types import children, is_list, with_children
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.file_output import mark
@@ -86,7 +84,7 @@ class ChangeLog:
             return
         names = {field["name"] for field in schema["fields"]}
         images = [
-            [None] * rows.num_rows if some is None or name not in names else _plain(some)
+            [None] * rows.num_rows if some is None or name not in names else datums(_data(some))
             for name, some in (("before", before), ("after", after))
         ]
         keys = rows.column(RECORD_KEY).cast(pa.string()).to_pylist()
@@ -145,37 +143,6 @@ def _full_name(row: Mapping[str, Any]) -> str:
     return f"{space}.{row['name']}" if space else str(row["name"])
 
 
-def _plain(rows: pa.Table) -> list[dict[str, Any]]:
-    """Rows as fastavro takes them, without meta columns."""
-    data = rows.select([name for name in rows.column_names if name not in META_COLUMNS])
-    # fastavro takes times without a zone for those of this machine's
-    numbers = pa.schema([field.with_type(_with_numbers(field.type)) for field in data.schema])
-    found: list[dict[str, Any]] = data.cast(numbers).to_pylist()
-    for column in data.schema:
-        if has_map(column.type):
-            for row in found:
-                row[column.name] = _with_maps(row[column.name], column.type)
-    return found
-
-
-def _with_numbers(kind: pa.DataType) -> pa.DataType:
-    """A type with numbers in the place of timestamps."""
-    if pt.is_timestamp(kind):
-        return pa.int64()
-    below = children(kind)
-    if not below:
-        return kind
-    return with_children(kind, [field.with_type(_with_numbers(field.type)) for _, field in below])
-
-
-def _with_maps(value: Any, kind: pa.DataType) -> Any:
-    """A value whose maps, lists of pairs so far, are dictionaries."""
-    if value is None:
-        return None
-    if pt.is_map(kind):
-        return {key: _with_maps(one, kind.item_type) for key, one in value}
-    if pt.is_struct(kind):
-        return {one.name: _with_maps(value[one.name], one.type) for one in kind}
-    if is_list(kind):
-        return [_with_maps(one, kind.value_type) for one in value]
-    return value
+def _data(rows: pa.Table) -> pa.Table:
+    """Rows without meta columns."""
+    return rows.select([name for name in rows.column_names if name not in META_COLUMNS])

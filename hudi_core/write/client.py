@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.support import require_no_logged_changes
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
@@ -324,7 +325,9 @@ class WriteClient:
 
     def require(self, operation: Operation) -> None:
         """Refuse what the table, or its format, cannot take."""
-        self.table.client.require_writable()
+        client = self.table.client
+        client.require_writable()
+        require_no_logged_changes(client.config, client.base_path)
         if operation.is_replacing:
             self.table.host.require(Capability.REPLACE)
 
@@ -346,7 +349,7 @@ class WriteClient:
             self.table.on(self.engine),
             self.lock,
             self.config,
-            Action.REPLACECOMMIT if is_replacing else Action.COMMIT,
+            Action.REPLACECOMMIT if is_replacing else self.table.client.config.write_action,
             operation.recorded,
             requested_body=encode(RequestedReplaceMetadata()) if is_replacing else b"",
             plan=check,

@@ -71,7 +71,12 @@ def commit_metadata(
     }
     extra = {SCHEMA_KEY: schema.to_avro(table_name)}
     if replaced is None:
-        return CommitMetadata(stats, extra_metadata=extra, operation_type=operation.value)
+        return CommitMetadata(
+            stats,
+            compacted=operation is WriteOperation.COMPACT,
+            extra_metadata=extra,
+            operation_type=operation.value,
+        )
     return ReplaceCommitMetadata(
         stats,
         extra_metadata=extra,

@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
+import pyarrow as pa
+
+from hudi_core.base_file.encoded_columns import constant
 from hudi_core.base_file.key_bounds import BloomSizing
 from hudi_core.base_file.writer import BaseFileOptions, BaseFileResult, BaseFileWriter
 from hudi_core.errors import AlreadyExistsError, IncompleteCommitError
@@ -13,10 +17,15 @@ from hudi_core.metadata.partition_types import BLOOM_FILTERS
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
+from hudi_core.schema.table_schema import FILE_NAME
 from hudi_core.storage.location import require_shared
 from hudi_core.storage.open import open_storage
 from hudi_core.txn.markers import MarkerKind, Markers
 from hudi_core.write.nesting import can_nest, require_unnested_partition
+
+_TELLING_ROWS: Final = 4096
+"""Rows that stay of a file from which on its next version encodes columns as it did, where few more
+are new; of smaller ones a sample says which columns repeat themselves."""
 
 
 def mark(
@@ -44,7 +53,7 @@ def mark(
     if context.attempts is None and not markers.is_open():
         # who sealed the write may have listed its markers before there was this one
         raise _takes_no_more(context)
-    if kind is MarkerKind.MERGE:
+    if kind is not MarkerKind.CREATE:
         return
     storage = open_storage(context.base_path, context.storage_options, fsync=context.write.fsync)
     metadata = join_path(partition_path, PARTITION_METADATA_FILE)
@@ -74,7 +83,7 @@ def open_base_file(
         place,
         context.schema,
         context.table.name,
-        _options(context),
+        file_options(context),
         meta_columns=context.table.stored_meta_columns,
     )
     try:
@@ -82,6 +91,11 @@ def open_base_file(
     except BaseException:
         writer.abort()
         raise
+    keep_file(context, path)
+
+
+def keep_file(context: WriteContext, path: str) -> None:
+    """Keep a complete file, unless its attempt was lost."""
     if context.preview is not None:
         return
     storage = open_storage(context.base_path, context.storage_options, fsync=False)
@@ -91,8 +105,23 @@ def open_base_file(
         # this attempt was lost: the write went on, or was undone, without it
         context.files.over(storage, fsync=False).delete(path)
         raise _takes_no_more(context)
+    filesystem, place = context.files.filesystem(path)
     if attempts is not None and context.write.fsync and filesystem.type_name == "local":
         attempts.flush(place)
+
+
+def decides_encodings(kept: pa.Table, added: int) -> bool:
+    """Whether a file's next version encodes columns as it did.
+
+    ``kept`` are its rows that stay, ``added`` is how many come.
+    """
+    return bool(kept.num_rows >= max(_TELLING_ROWS, added // 2))
+
+
+def renamed(stored: pa.Table, file_name: str) -> pa.Table:
+    """Return stored rows with the name of their new file."""
+    position = stored.schema.get_field_index(FILE_NAME)
+    return stored.set_column(position, FILE_NAME, constant(file_name, stored.num_rows))
 
 
 def bloom_for_index(context: WriteContext, written: BaseFileResult) -> bytes | None:
@@ -109,7 +138,8 @@ def _takes_no_more(context: WriteContext) -> IncompleteCommitError:
     )
 
 
-def _options(context: WriteContext) -> BaseFileOptions:
+def file_options(context: WriteContext) -> BaseFileOptions:
+    """How base files of the write are written."""
     write = context.write
     bloom = BloomSizing(write.bloom_fpp, write.bloom_max_entries, write.bloom_entries)
     return BaseFileOptions(

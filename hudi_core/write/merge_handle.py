@@ -16,31 +16,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.base_file.encoded_columns import constant, plain
+from hudi_core.base_file.encoded_columns import plain
 from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.base_file.reader import StoredFile, read_base_file
 from hudi_core.base_file.writer import BaseFileResult
 from hudi_core.engine.base import TaskContext
+from hudi_core.file_slice.stored_slice import stored_slice
 from hudi_core.index.base import Matches, join_keys
 from hudi_core.index.collisions import ambiguity_of, require_same_stored
 from hudi_core.index.incoming import Sources, key_names, record_keys
 from hudi_core.index.tagging import Tagged, located_rows, new_rows
 from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.commit import WriteStat, WriteStatus
-from hudi_core.model.files import BaseFileName, PartitionPath, WriteToken
+from hudi_core.model.files import BaseFile, BaseFileName, PartitionPath, WriteToken
 from hudi_core.model.operation import Operation
 from hudi_core.model.ranges import Mask
 from hudi_core.rows.combine import Positions, ranked, winners
 from hudi_core.rows.context import WriteContext
-from hudi_core.rows.deciding import deciding_names, order_values
+from hudi_core.rows.deciding import deciding_names, deleted, order_values
 from hudi_core.rows.filling import filled
 from hudi_core.rows.merging import Located, Merged, merge
 from hudi_core.rows.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.rows.staging import StagedPart
-from hudi_core.schema.table_schema import FILE_NAME, RECORD_KEY, TableSchema
+from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.change_log import open_change_log
-from hudi_core.write.file_output import bloom_for_index, mark, open_base_file
+from hudi_core.write.file_output import (
+    bloom_for_index,
+    decides_encodings,
+    mark,
+    open_base_file,
+    renamed,
+)
 from hudi_core.write.key_changes import leave_changes
 from hudi_core.write.partial_rows import completed
 from hudi_core.write.planning import GroupWrite
@@ -169,9 +176,6 @@ def _with_kept(values: pa.Array, kept: pa.Array, below: Sequence[str]) -> pa.Arr
 
 
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
-_TELLING_ROWS: Final = 4096
-"""Rows that stay of a file from which on its next version encodes columns as it did, where few more
-are new; of smaller ones a sample says which columns repeat themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +218,14 @@ def write_group(
     group = item.group
     stored = _stored(context, item)
     arrived = arrivals(context, group, item.parts, item.tagged, staged_schema)
+    if group.base_file is not None and group.base_file.logs:
+        stored, arrived = _with_logs(context, item, group.base_file, stored, arrived)
     if item.updates_on_insert(context):
         arrived = _located_inserts(context, stored.rows, arrived)
     elif item.keeps_last(context):
         arrived = _last_inserts(context, arrived)
     inserts = arrived.inserts
-    merged = _merged(context, item, arrived, stored.rows)
+    merged = merged_rows(context, item, arrived, stored.rows)
     if merged.changes_nothing and not len(inserts):
         return None
     token = WriteToken(task.task, task.stage, task.attempt)
@@ -235,22 +241,21 @@ def write_group(
             # a delete stages no more than keys, and writes no incoming row
             ready = context.schema.with_meta().empty_table()
         else:
-            whole = _incoming(context, arrived, merged, stored.rows)
+            whole = incoming_rows(context, arrived, merged, stored.rows)
             keys = record_keys(whole, context, staged_schema)
             if context.assigns:
                 keys = with_stored_keys(keys, merged, stored.rows)
             origin = RowOrigin(group.partition_path, str(name), task.task)
             ready = with_meta_columns(whole, keys, context, origin)
         new_keys = ready.column(RECORD_KEY).slice(updates)
-        decides = merged.kept.num_rows >= max(_TELLING_ROWS, ready.num_rows // 2)
         stay = [merged.kept.column(RECORD_KEY), ready.column(RECORD_KEY).slice(0, updates)]
         output.inherit(
             stored.keys,
             new_keys,
-            stored.dictionaries if decides else None,
+            stored.dictionaries if decides_encodings(merged.kept, ready.num_rows) else None,
             stay if merged.deletes else None,
         )
-        output.write(_renamed(merged.kept, str(name)), stays=True)
+        output.write(renamed(merged.kept, str(name)), stays=True)
         output.write(ready.slice(0, updates), stays=True)
         output.write(ready.slice(updates))
         if context.table.logs_changes and group.base_file is not None:
@@ -272,7 +277,43 @@ def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
     return read_base_file(context, base_file.path, item.group.partition_path, base_file.size)
 
 
-def _merged(
+def _with_logs(
+    context: WriteContext,
+    item: GroupTask,
+    base_file: BaseFile,
+    stored: StoredFile,
+    arrived: IncomingRows,
+) -> tuple[StoredFile, IncomingRows]:
+    """Merge the logs of a slice into its stored rows.
+
+    Incoming rows that met rows of the base file meet what there is now; those whose row was deleted
+    are new.
+    """
+    slice_ = stored_slice(context, base_file, stored.rows.column_names)
+    rows = slice_.merged_into(stored.rows)
+    located = arrived.located
+    if located is not None:
+        places, gone = slice_.places(located.stored), slice_.places(located.gone)
+        stays = places >= 0
+        own = Located(located.incoming[stays], places[stays], gone[gone >= 0])
+        again = located.incoming[~stays]
+        again = again[~deleting(context, item, arrived, again)]
+        inserts = np.concatenate([arrived.inserts, again])
+        arrived = replace(arrived, located=own, inserts=inserts)
+    return StoredFile(rows, KeyFooter(None, None, None, 0)), arrived
+
+
+def deleting(
+    context: WriteContext, item: GroupTask, arrived: IncomingRows, numbers: Positions
+) -> Mask:
+    """Which of some incoming rows delete."""
+    names = [name for name in arrived.staged.arrow.names if name in deciding_names(context.rules)]
+    if item.operation.deletes or not len(numbers) or not names:
+        return np.full(len(numbers), item.operation.deletes)
+    return deleted(arrived.take(numbers, names), context.rules)
+
+
+def merged_rows(
     context: WriteContext, item: GroupTask, arrived: IncomingRows, stored: pa.Table
 ) -> Merged:
     """Merge the rows that meet stored ones."""
@@ -292,7 +333,7 @@ def _merged(
     return replace(merged, updates=numbers[merged.updates])
 
 
-def _incoming(
+def incoming_rows(
     context: WriteContext, arrived: IncomingRows, merged: Merged, stored: pa.Table
 ) -> pa.Table:
     """Return incoming rows to write: updates, then new rows.
@@ -364,12 +405,6 @@ def _last_inserts(context: WriteContext, arrived: IncomingRows) -> IncomingRows:
     keys = record_keys(arrived.take(inserts, names), context, arrived.staged)
     chosen = winners(keys, ())
     return arrived if chosen is None else replace(arrived, inserts=inserts[chosen])
-
-
-def _renamed(stored: pa.Table, file_name: str) -> pa.Table:
-    """Return stored rows with their new file name."""
-    position = stored.schema.get_field_index(FILE_NAME)
-    return stored.set_column(position, FILE_NAME, constant(file_name, stored.num_rows))
 
 
 def _status(

@@ -10,6 +10,7 @@ fill one file.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,6 +40,13 @@ from hudi_core.table_handle import OpenTable
 _LOOK_BACK: Final = 5
 """How many commits are read for the size of a record; none of a table's may be large enough."""
 
+MANY_LOGS: Final = 20
+"""Log files of a slice beyond which a write warns of them."""
+WARNED_OF_LOGS: Final[set[str]] = set()
+"""Tables of whose logs this process has warned."""
+
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupWrite:
@@ -47,7 +55,7 @@ class GroupWrite:
     ``base_file`` is ``None`` for a new group; ``candidate`` is its ordinal among the partition's
     candidates where incoming rows update it. ``updates`` counts stored rows that meet an incoming
     one. The group receives ``inserts`` new rows of the partition from the ordinal ``first_insert``
-    on.
+    on. ``appends``: the changes go into a log of the group's slice, where they can.
     """
 
     partition_path: PartitionPath
@@ -57,6 +65,7 @@ class GroupWrite:
     updates: int
     first_insert: int
     inserts: int
+    appends: bool = False
 
     @property
     def prev_commit(self) -> str:
@@ -65,19 +74,37 @@ class GroupWrite:
     @property
     def weight(self) -> int:
         """Bytes this write is expected to cost, to spread tasks evenly."""
-        return (self.base_file.size if self.base_file else 0) + 100 * (self.updates + self.inserts)
+        stored = 0 if self.base_file is None or self.appends else self.base_file.size
+        return stored + 100 * (self.updates + self.inserts)
+
+
+def warn_of_logs(groups: Iterable[GroupWrite], base_path: str) -> None:
+    """Log once how many file groups have too many logs."""
+    if base_path in WARNED_OF_LOGS:
+        return
+    counts = [len(one.base_file.logs) for one in groups if one.base_file is not None]
+    many = [count for count in counts if count > MANY_LOGS]
+    if many:
+        WARNED_OF_LOGS.add(base_path)
+        _log.warning(
+            "%d of %d file groups that a write changes in %s have more than %d log files, up to "
+            "%d, which every read merges; run `hudi compact %s`",
+            *(len(many), len(counts), base_path, MANY_LOGS, max(many), base_path),
+        )
 
 
 def average_record_size(commits: Iterable[CommitMetadata], config: WriteConfig) -> int:
     """Return bytes per row, from the newest large enough commit.
 
-    Only the five newest are asked; the configured estimate is used if none is large enough.
+    Only the five newest are asked; the configured estimate is used if none is large enough. Logs,
+    which have other sizes, are left out.
 
     ``commits`` are newest first, and read only as far as needed.
     """
     for commit in islice(commits, _LOOK_BACK):
-        size = sum(stat.total_write_bytes or 0 for stat in commit.stats)
-        rows = sum(stat.num_writes or 0 for stat in commit.stats)
+        stats = [stat for stat in commit.stats if not stat.log_files]
+        size = sum(stat.total_write_bytes or 0 for stat in stats)
+        rows = sum(stat.num_writes or 0 for stat in stats)
         if rows and size > config.record_size_threshold * config.small_file_limit:
             return max(1, -(-size // rows))
     return config.record_size_estimate
@@ -87,7 +114,8 @@ class FileSizing:
     """Assigns the rows of each partition to file groups.
 
     New file ids derive from ``instant``. ``record_size`` is called once, and only if there are new
-    rows. ``closed`` groups take no new rows.
+    rows. ``closed`` groups take no new rows. ``appends``: stored rows are changed in logs; a small
+    file is then filled where that writes no more than ``most_rewritten`` times the new rows.
     """
 
     def __init__(
@@ -96,9 +124,14 @@ class FileSizing:
         instant: InstantTime,
         record_size: Callable[[], int],
         closed: Collection[FileGroupId] = (),
+        *,
+        appends: bool = False,
+        most_rewritten: int | None = None,
     ) -> None:
         self._config = config
         self._closed = closed
+        self._appends = appends
+        self._most_rewritten = most_rewritten
         self._instant = instant
         self._ask_record_size = record_size
         self._new_groups = 0
@@ -134,6 +167,7 @@ class FileSizing:
                         updates,
                         placed,
                         added,
+                        appends=self._appends and not added,
                     )
                 )
                 placed += added
@@ -156,10 +190,17 @@ class FileSizing:
             if FileGroupId(path, base_file.name.file_id) in self._closed:
                 continue
             room = (self._config.max_file_size - base_file.size) // self._record_size
-            if room > 0:
+            if room > 0 and self._is_worth(base_file, min(room, inserts)):
                 share[ordinal] = min(room, inserts)
                 inserts -= share[ordinal]
         return share
+
+    def _is_worth(self, base_file: BaseFile, added: int) -> bool:
+        """Whether new rows are worth the rewrite of a small file."""
+        if base_file.logs:
+            return False
+        most = self._most_rewritten
+        return most is None or base_file.size <= most * added * self._record_size
 
     def _new_group_sizes(self, inserts: int) -> list[int]:
         if inserts <= 0:
@@ -184,11 +225,15 @@ class FileSizing:
 class BucketAssignment:
     """Assigns rows of each partition to their buckets' file groups.
 
-    New file ids derive from ``instant``.
+    New file ids derive from ``instant``. ``appends``: rows of buckets that have a base file go into
+    logs, new ones too.
     """
 
-    def __init__(self, buckets: Buckets, instant: InstantTime, base_path: str) -> None:
+    def __init__(
+        self, buckets: Buckets, instant: InstantTime, base_path: str, *, appends: bool = False
+    ) -> None:
         self._buckets = buckets
+        self._appends = appends
         self._instant = instant
         self._base_path = base_path
 
@@ -225,6 +270,7 @@ class BucketAssignment:
                     updates,
                     placed,
                     added,
+                    appends=self._appends and candidate is not None,
                 )
             )
             placed += added

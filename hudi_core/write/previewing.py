@@ -53,6 +53,8 @@ from hudi_core.write.steps import WritePlan, WriteSteps
 
 _FILE_BYTES: Final = 3000
 """What a base file of few columns has beside its rows: schemas, statistics, key range."""
+_DELETE_BYTES: Final = 64
+"""What a deleted key has in a log, about."""
 _PROTOCOL_READS: Final = 3
 """The table's properties under each of the two locks, and its latest schema."""
 _PROTOCOL_WRITES: Final = 4
@@ -85,9 +87,10 @@ def bytes_per_row(commits: Iterable[CommitMetadata], default: int) -> float:
     Unlike the size that plans are made by, it takes a small commit as well.
     """
     for commit in commits:
-        rows = sum(stat.num_writes or 0 for stat in commit.stats)
+        stats = [stat for stat in commit.stats if not stat.log_files]
+        rows = sum(stat.num_writes or 0 for stat in stats)
         if rows:
-            return sum(stat.total_write_bytes or 0 for stat in commit.stats) / rows
+            return sum(stat.total_write_bytes or 0 for stat in stats) / rows
     return float(default)
 
 
@@ -201,8 +204,10 @@ def _planned(
         )
     updated, deleted = _met(steps, plan, group)
     size = group.base_file.size + (group.inserts - deleted) * row_bytes
+    if group.appends:
+        size = _FILE_BYTES + updated * row_bytes + deleted * _DELETE_BYTES
     return PlannedFile(
-        FileChange.REWRITE,
+        FileChange.APPEND if group.appends else FileChange.REWRITE,
         group.partition_path,
         group.file_id,
         group.base_file.path,

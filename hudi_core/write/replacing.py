@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from hudi_core.errors import (
     UnknownPartitionError,
     UnsafePathError,
 )
+from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.keygen import key_generator
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.statistics.row_counts import row_counts
@@ -25,7 +27,7 @@ from hudi_core.model.client import SliceView
 from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.operation import Operation, Replaces
 from hudi_core.rows.staging import normalised
-from hudi_core.schema.table_schema import TableSchema
+from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.storage.safe_path import require_safe_path
 from hudi_core.view.storage_lister import METADATA_FOLDER
 
@@ -57,9 +59,19 @@ def replaced_groups(
 
 
 def rows_of(client: TableMetaClient, slices: Sequence[FileSlice]) -> dict[str, int]:
-    """Row counts of file slices' base files, by path."""
-    files = [one.base_file for one in slices if one.base_file is not None]
-    return row_counts(client, client.timeline(), ((file.instant, file.path) for file in files))
+    """Row counts of file slices, by the path of their first file.
+
+    Slices with logs are read.
+    """
+    timeline = client.timeline()
+    logged = [one for one in slices if one.log_files]
+    read = partial(StoredSlices(client, timeline).merged, columns=[RECORD_KEY])
+    merged = zip(logged, client.run_map(read, logged), strict=True)
+    files = [one.base_file for one in slices if one.base_file and not one.log_files]
+    return {
+        **row_counts(client, timeline, ((file.instant, file.path) for file in files)),
+        **{one.files[0].path: rows.num_rows for one, rows in merged},
+    }
 
 
 def partition_paths_of(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow as pa
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine, TaskContext
-from hudi_core.errors import PartitionValueError
+from hudi_core.errors import PartitionValueError, UnsupportedTableError
 from hudi_core.index.collisions import ambiguity_of, require_distinct_rows
 from hudi_core.index.incoming import Scope, arrival_order, key_names, record_keys
 from hudi_core.index.record_index import RecordIndex, RecordTagging, has_record_index
@@ -43,6 +43,7 @@ from hudi_core.schema.absence import ABSENT
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.conflicts import require_no_early_conflicts
+from hudi_core.write.append_handle import append_group
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.nesting import can_nest, require_unnested_partitions, unmark_partitions
@@ -52,10 +53,13 @@ from hudi_core.write.planning import (
     GroupsUnderClustering,
     GroupWrite,
     average_record_size,
+    warn_of_logs,
 )
 from hudi_core.write.replacing import replaced_slices
 
 _STAGE, _TAG, _WRITE, _FOLD, _CHECK = range(5)
+_MOST_REWRITTEN: Final = 4
+"""Rewriting a small file costs its bytes now, and spares a small file group later."""
 
 
 class WriteSession(Protocol):
@@ -252,7 +256,15 @@ class WriteSteps:
         wanted = None if partitions is None else sorted(partitions)
         for slice_ in self.view.latest_slices(wanted):
             if slice_.base_file is not None:
-                found.setdefault(slice_.partition_path, []).append(slice_.base_file)
+                logs = tuple(log.status for log in slice_.log_files)
+                base_file = replace(slice_.base_file, logs=logs) if logs else slice_.base_file
+                found.setdefault(slice_.partition_path, []).append(base_file)
+            else:
+                raise UnsupportedTableError(
+                    self.context.base_path,
+                    f"has log files without a base file in file group {slice_.file_id}",
+                    f"Run `hudi compact {self.context.base_path}` first.",
+                )
         return {
             path: tuple(sorted(files, key=lambda file: file.name.file_id))
             for path, files in found.items()
@@ -325,7 +337,14 @@ class WriteSteps:
         tagged: dict[PartitionPath, Tagged],
     ) -> list[GroupWrite]:
         instant, buckets = self.context.instant, self.context.table.buckets
-        sizing = FileSizing(self.config, instant, self._record_size, self.clustering.groups)
+        sizing = FileSizing(
+            self.config,
+            instant,
+            self._record_size,
+            self.clustering.groups,
+            appends=self.context.appends,
+            most_rewritten=self._most_rewritten,
+        )
         groups = []
         for path, count in (dict.fromkeys(tagged, 0) | rows).items():
             found = tagged.get(path)
@@ -334,12 +353,23 @@ class WriteSteps:
             if self.operation.deletes:
                 inserts = 0
             if buckets is not None and found is not None:
-                assignment = BucketAssignment(buckets, instant, self.context.base_path)
+                assignment = BucketAssignment(
+                    buckets, instant, self.context.base_path, appends=self.context.appends
+                )
                 new = found.buckets if inserts else {}
                 groups += assignment.assign(path, base_files.get(path, ()), located, new)
                 continue
             groups += sizing.assign(path, base_files.get(path, ()), located, inserts)
         return groups
+
+    @property
+    def _most_rewritten(self) -> int | None:
+        """Greatest size of a rewritten small file, as multiple of its inserts.
+
+        Hudi's own limit of small files is obeyed where it is set.
+        """
+        is_set = WriteConfig.small_file_limit.key in self.transaction.table.client.options
+        return _MOST_REWRITTEN if self.context.appends and not is_set else None
 
     def _record_size(self) -> int:
         """Return bytes per row, from the newest writes' metadata."""
@@ -362,7 +392,9 @@ class WriteSteps:
             )
             for group in groups
         ]
-        function = partial(write_group, context=self.context, staged_schema=self.staged)
+        warn_of_logs(groups, self.context.base_path)
+        write = append_group if self.context.appends else write_group
+        function = partial(write, context=self.context, staged_schema=self.staged)
         weights = [group.weight for group in groups]
         written = self.engine.map_tasks(tasks, function, _WRITE, weights)
         return [status for status in written if status is not None]

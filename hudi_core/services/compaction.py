@@ -1,0 +1,336 @@
+"""Compaction: the logs of file slices merged into their next base files.
+
+It is scheduled, which puts a plan on the timeline, and run, by the same process or by another one.
+Rows stay what they are. Writers go on meanwhile: logs that were not complete when it was planned
+belong to the slice that it makes. Where another write has replaced a file of a plan, the compaction
+is given up.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import ClassVar
+
+from hudi_core.actions.clustering import groups_under_clustering
+from hudi_core.actions.compaction import (
+    group_of_operation,
+    groups_of_plan,
+    groups_under_compaction,
+    pending_compactions,
+    plan_compaction,
+    read_compaction,
+)
+from hudi_core.actions.compaction_plan import chosen_operations
+from hudi_core.config.compaction import CompactionConfig, CompactionTrigger
+from hudi_core.config.kinds import TableType
+from hudi_core.config.read import ReadConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
+from hudi_core.errors import HudiError, TableServiceError
+from hudi_core.file_slice.spilling import MergeMemory
+from hudi_core.model.actions import CompactionOperation, CompactionPlan
+from hudi_core.model.capability import Capability
+from hudi_core.model.commit import WriteOperation
+from hudi_core.model.files import FileGroupId, FileSlice
+from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant_time import InstantTime, TimelineZone, to_datetime
+from hudi_core.model.result import CommitResult
+from hudi_core.rows.context import WriteContext
+from hudi_core.services.planned import (
+    NothingToDoError,
+    PlannedService,
+    StalePlanError,
+    Written,
+)
+from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.serde import encode
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.begin import Request
+from hudi_core.txn.table_lock import TableLock
+from hudi_core.write.compaction import CompactionTask, compact_slice
+
+_log = logging.getLogger(__name__)
+
+# --- the slices that are merged, by table or by plan ----------------------------------------------
+
+
+def slices_of_plan(table: OpenTable, instant: Instant, plan: CompactionPlan) -> list[FileSlice]:
+    """The slices that a plan names, with the logs that it names.
+
+    ``StalePlanError`` is for files that are not those of a latest slice any more.
+    """
+    partitions = sorted({group.partition_path for group in groups_of_plan(plan)})
+    slices = table.views().view().latest_slices(partitions)
+    latest = {one.group: one for one in slices}
+    return [_planned_slice(one, latest, instant) for one in plan.operations or ()]
+
+
+def _planned_slice(
+    operation: CompactionOperation, latest: dict[FileGroupId, FileSlice], instant: Instant
+) -> FileSlice:
+    group = group_of_operation(operation)
+    found = latest.get(group)
+    named = set(operation.delta_file_paths or ())
+    base = None if found is None or found.base_file is None else found.base_file.status.name
+    logs = () if found is None else found.log_files
+    logs = tuple(log for log in logs if log.status.name in named)
+    if found is None or base != operation.data_file_path or len(logs) < len(named):
+        # guard looks-at-plan
+        time_ = instant.requested_time
+        raise StalePlanError(
+            f"The compaction {time_} cannot be run any more: another action has changed file "
+            f"group {group.file_id} of partition {group.partition_path!r} since it was planned",
+            "It is given up, and nothing has changed. Schedule another one.",
+            instant=time_,
+        )
+    return FileSlice(group, found.base_instant, found.base_file, logs)
+
+
+def new_plan(
+    table: OpenTable, config: WriteConfig, *, at_once: bool = False
+) -> tuple[CompactionPlan | None, list[FileSlice]]:
+    """The plan of a new compaction, and its slices.
+
+    Runs under the lock, or as a look. Its logs are those of completed writes.
+    """
+    timeline = table.timeline()
+    busy = {
+        *groups_under_clustering(table.client, timeline),
+        *groups_under_compaction(table.client, timeline),
+    }
+    slices = table.views().view(timeline).latest_slices()
+    plan = plan_compaction(
+        [one for one in slices if one.group not in busy],
+        partial(chosen_operations, config=config.compaction),
+        new_file_bytes=config.max_file_size,
+        at_once=at_once,
+    )
+    latest = {one.group: one for one in slices}
+    named = () if plan is None else plan.operations or ()
+    return plan, [latest[group_of_operation(one)] for one in named]
+
+
+def require_compactable(table: OpenTable) -> None:
+    """Refuse a table that has no log files to merge."""
+    table.client.require_writable()
+    if table.client.config.table_type is not TableType.MERGE_ON_READ:
+        raise TableServiceError(
+            f"{table.client.base_path} is of type COPY_ON_WRITE: it has no log files to compact",
+            "`hudi optimize` rewrites small files.",
+        )
+    table.host.require(Capability.MERGE_ON_READ)
+
+
+# --- compaction -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A compaction, planned or done.
+
+    ``instant`` is ``None`` of a plan that was only looked at, and where there is nothing to merge;
+    ``result`` is ``None`` where it was not run. ``slices`` have the logs that are merged.
+    """
+
+    path: str
+    instant: str | None = None
+    slices: tuple[FileSlice, ...] = ()
+    result: CommitResult | None = None
+
+    @property
+    def logs(self) -> int:
+        """How many log files are merged."""
+        return sum(len(one.log_files) for one in self.slices)
+
+    @property
+    def log_bytes(self) -> int:
+        """Bytes of these log files."""
+        return sum(log.status.size for one in self.slices for log in one.log_files)
+
+
+@dataclass(slots=True)
+class CompactionService(PlannedService[Compaction]):
+    """Schedules and runs compactions of one table."""
+
+    action: ClassVar[Action] = Action.COMPACTION
+    operation: ClassVar[WriteOperation] = WriteOperation.COMPACT
+
+    def plan(self) -> Compaction:
+        """What :meth:`compact` would merge; nothing is changed."""
+        table = self.table.as_stored()
+        self.require(table)
+        _, found = new_plan(table, self.config)
+        return Compaction(table.client.base_path, slices=tuple(found))
+
+    def schedule(self) -> Compaction:
+        """Put a plan on the timeline, for :meth:`run`; raises as :meth:`plan`."""
+        found: list[FileSlice] = []
+        try:
+            instant = self.put_plan(partial(self._planned, found=found, at_once=False))
+        except NothingToDoError:
+            return Compaction(self.table.client.base_path)
+        return Compaction(self.table.client.base_path, instant.requested_time, tuple(found))
+
+    def compact(self) -> Compaction:
+        """Schedule and run in one; raises as :meth:`plan` and :meth:`run`."""
+        found: list[FileSlice] = []
+        try:
+            return self._run(partial(self._planned, found=found, at_once=True), found)
+        except NothingToDoError:
+            return Compaction(self.table.client.base_path)
+
+    def require(self, table: OpenTable) -> None:
+        """Refuse a table that has no log files to merge."""
+        require_compactable(table)
+
+    def run_scheduled(self, wanted: Instant) -> Compaction:
+        found: list[FileSlice] = []
+
+        def take(table: OpenTable) -> Request:
+            instant = self.taken(table, wanted)
+            plan = read_compaction(table.client, instant)
+            found.extend(slices_of_plan(table, instant, plan))
+            return Request(table.client.active.read(instant), scheduled=instant)
+
+        try:
+            return self._run(take, found)
+        except StalePlanError:
+            self.give_up(wanted)
+            raise
+
+    def _run(
+        self, plan: Callable[[OpenTable], Request | None], found: list[FileSlice]
+    ) -> Compaction:
+        """Begin a compaction, merge its slices and commit it."""
+
+        def rewrite(context: WriteContext) -> Written:
+            options = self.table.client.options
+            memory = MergeMemory(
+                ReadConfig.merge_memory.read(options), ReadConfig.spill_folder.read(options)
+            )
+            tasks = [CompactionTask(one, memory) for one in found]
+            weights = [task.weight for task in tasks]
+            return self.map_tasks(tasks, partial(compact_slice, context=context), weights), None
+
+        instant, result = self.execute(plan, rewrite)
+        return Compaction(self.table.client.base_path, instant, tuple(found), result)
+
+    def _planned(self, table: OpenTable, *, found: list[FileSlice], at_once: bool) -> Request:
+        """Request of a new compaction, whose slices are added to a list."""
+        self.require(table)
+        plan, slices = new_plan(table, self.config, at_once=at_once)
+        if plan is None:
+            raise NothingToDoError
+        found.extend(slices)
+        return Request(encode(plan))
+
+
+# --- compactions that are due ---------------------------------------------------------------------
+
+
+def compact_if_due(
+    table: OpenTable,
+    lock: TableLock,
+    config: WriteConfig,
+    engine: Engine,
+    *,
+    left: Timeline | None = None,
+) -> Sequence[Compaction]:
+    """Schedule or run compactions after a commit, as options ask.
+
+    Takes the lock itself.
+
+    With ``hoodie.compact.inline``, as by default, what is scheduled is run first, then a new
+    compaction where one is due. With ``hoodie.compact.schedule.inline`` it is only scheduled.
+
+    ``table`` is as the commit left it, and ``left`` its timeline, where that is known and all of it
+    is complete: then nothing is read to find that no compaction is due. The commit remains valid
+    where a compaction fails.
+    """
+    wanted, zone = config.compaction, table.client.config.zone
+    is_asked = wanted.runs_inline or wanted.schedule_inline
+    if not is_asked or not can_be_compacted(table):
+        return ()
+    if left is not None and not is_due(left, wanted, zone):
+        return ()
+    service = CompactionService(table.as_stored().afresh, lock, engine, config)
+    done: list[Compaction] = []
+    if wanted.runs_inline:
+        done += service.run_all()
+    if is_due(service.table.client.timeline(), wanted, zone):
+        new = service.compact() if wanted.runs_inline else service.schedule()
+        done += [new] if new.slices else []
+    return done
+
+
+def can_be_compacted(table: OpenTable) -> bool:
+    """Whether a table has log files."""
+    return table.client.config.table_type is TableType.MERGE_ON_READ
+
+
+def compact_after_commit(
+    table: OpenTable,
+    lock: TableLock,
+    config: WriteConfig,
+    engine: Engine,
+    *,
+    left: Timeline | None = None,
+) -> None:
+    """Schedule or run compactions that are due after a commit.
+
+    The commit has taken place: what fails now is logged, and left to the next one.
+    """
+    if not config.services.enabled:
+        return
+    try:
+        compact_if_due(table, lock, config, engine, left=left)
+    except HudiError:
+        where = table.client.base_path
+        _log.warning("the compaction of %s after a commit failed", where, exc_info=True)
+
+
+def is_due(timeline: Timeline, config: CompactionConfig, zone: TimelineZone) -> bool:
+    """Whether a new compaction is due.
+
+    Not while one is pending, but where they are counted from the last one that was scheduled.
+    """
+    pending = pending_compactions(timeline)
+    since_request = config.trigger is CompactionTrigger.NUM_COMMITS_AFTER_LAST_REQUEST
+    if pending and not since_request:
+        return False
+    last = _last_compaction(timeline)
+    if pending:
+        last = max([pending[-1].requested_time, *([last] if last else [])])
+    deltas = [
+        one
+        for one in timeline.completed().of_actions(Action.DELTACOMMIT)
+        if last is None or one.effective_completion_time > last
+    ]
+    if not deltas:
+        return False
+    are_many = len(deltas) >= config.max_delta_commits
+    now = to_datetime(zone.digits(datetime.now(UTC)))
+    begin = to_datetime(deltas[0].requested_time if last is None else last)
+    is_late = (now - begin).total_seconds() >= config.max_delta_seconds
+    match config.trigger:
+        case CompactionTrigger.TIME_ELAPSED:
+            return is_late
+        case CompactionTrigger.NUM_AND_TIME:
+            return are_many and is_late
+        case CompactionTrigger.NUM_OR_TIME:
+            return are_many or is_late
+        case _:
+            return are_many
+
+
+def _last_compaction(timeline: Timeline) -> InstantTime | None:
+    """Requested time of the last compaction that is complete.
+
+    It is a commit, where writes are deltacommits.
+    """
+    commits = timeline.completed().of_actions(Action.COMMIT)
+    return max((one.requested_time for one in commits), default=None)

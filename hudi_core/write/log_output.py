@@ -1,0 +1,169 @@
+"""Writes one log file: rows, and keys of deleted rows.
+
+A log is written whole, under the instant of its write: nothing is appended to it later. Its rows
+are all of the table's columns, for readers disagree on what a missing one means. Source:
+``hudi-format`` section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.base_file.writer import parquet_content
+from hudi_core.config.kinds import LogBlockFormat
+from hudi_core.file_slice.log_rows import wrapped_numbers, wrapped_orders
+from hudi_core.log_format.block import (
+    BlockType,
+    DeletedRecord,
+    HeaderKey,
+    encode_delete_content,
+    encode_deletes,
+    encode_log_block,
+)
+from hudi_core.log_format.data_block import avro_content
+from hudi_core.log_format.positions import Positions, encode_positions
+from hudi_core.model.files import BaseFile, FileId, LogFileName, PartitionPath, WriteToken
+from hudi_core.model.stats import FileStats, joined_stats
+from hudi_core.rows.context import WriteContext
+from hudi_core.schema.table_schema import META_COLUMNS
+from hudi_core.txn.markers import MarkerKind
+from hudi_core.write.file_output import file_options, keep_file, mark
+
+_FIRST_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogDeletes:
+    """Stored rows that a log deletes.
+
+    ``order`` has the columns of the table's ordering, and is empty for deletes that hold whatever
+    the stored value is, as one without a value does. ``positions`` are those in the base file,
+    ``None`` where they are not known.
+    """
+
+    keys: pa.StringArray
+    order: Sequence[pa.Array]
+    positions: Positions | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogResult:
+    """What is known of a complete log file.
+
+    ``path`` is relative to the table; ``stats`` is of the rows alone, by leaf path, and empty where
+    there are only deletes.
+    """
+
+    name: str
+    path: str
+    size: int
+    stats: FileStats
+
+
+def write_log(
+    context: WriteContext,
+    partition_path: PartitionPath,
+    file_id: FileId,
+    base: BaseFile | None,
+    token: WriteToken,
+    *,
+    rows: pa.Table | None = None,
+    positions: Positions | None = None,
+    deletes: LogDeletes | None = None,
+) -> LogResult:
+    """Write the log of one file group: its marker, then the file.
+
+    ``base`` is the base file of the slice. ``rows`` are new versions of rows, with the meta columns
+    in front; ``positions`` are those of the versions that they replace in the base file, ``None``
+    where some have none. No key is among both rows and deletes: of the two, the latter would count.
+    """
+    name = LogFileName(file_id, context.instant, _FIRST_VERSION, str(token))
+    blocks: list[bytes] = []
+    stats: FileStats = {}
+    if rows is not None and rows.num_rows:
+        parts = list(_data_blocks(context, base, rows, positions))
+        blocks += [block for block, _ in parts]
+        stats = joined_stats([of for _, of in parts])
+    if deletes is not None and len(deletes.keys):
+        blocks.append(_delete_block(context, partition_path, base, deletes))
+    data = b"".join(blocks)
+    mark(context, partition_path, str(name), MarkerKind.APPEND)
+    path = context.data_path(partition_path, str(name))
+    # in this process, files are flushed while others are written
+    storage = context.files.storage(fsync=context.write.fsync and context.attempts is None)
+    storage.put_if_absent(path, data)
+    keep_file(context, path)
+    return LogResult(str(name), path, len(data), stats)
+
+
+def _data_blocks(
+    context: WriteContext, base: BaseFile | None, rows: pa.Table, positions: Positions | None
+) -> Iterator[tuple[bytes, FileStats]]:
+    """The blocks of the rows, which readers hold one by one."""
+    if positions is not None:
+        order = np.argsort(positions)
+        rows, positions = rows.take(pa.array(order)), positions[order]
+    count = max(1, context.write.log_block_bytes * rows.num_rows // max(1, rows.nbytes))
+    for start in range(0, rows.num_rows, count):
+        places = None if positions is None else positions[start : start + count]
+        yield _data_block(context, base, rows.slice(start, count), places)
+
+
+def _data_block(
+    context: WriteContext, base: BaseFile | None, rows: pa.Table, positions: Positions | None
+) -> tuple[bytes, FileStats]:
+    schema, stored = context.schema.with_meta(), context.table.stored_meta_columns
+    left_out = [one for one in META_COLUMNS if one not in stored]
+    for one in left_out:
+        at = rows.schema.get_field_index(one)
+        rows = rows.set_column(at, schema.field(one), pa.nulls(rows.num_rows, pa.string()))
+    content, stats = parquet_content(rows, schema, file_options(context))
+    stats = {path: of for path, of in stats.items() if path not in left_out}
+    header = _header(context, base, positions)
+    if context.write.log_block_format is LogBlockFormat.PARQUET:
+        return encode_log_block(BlockType.PARQUET, header, content.to_pybytes()), stats
+    # sizes of another encoding would be compared with those of Parquet
+    stats = {
+        path: replace(of, compressed_size=0, uncompressed_size=0) for path, of in stats.items()
+    }
+    avro = avro_content(rows, header[HeaderKey.SCHEMA])
+    return encode_log_block(BlockType.AVRO, header, avro), stats
+
+
+def _delete_block(
+    context: WriteContext, partition_path: PartitionPath, base: BaseFile | None, deletes: LogDeletes
+) -> bytes:
+    keys, positions, order = deletes.keys, deletes.positions, deletes.order
+    if positions is not None:
+        places = np.argsort(positions)
+        keys, positions = keys.take(pa.array(places)), positions[places]
+        order = [column.take(pa.array(places)) for column in order]
+    numbers = wrapped_numbers(order)
+    if numbers is not None:
+        content = encode_deletes(keys, partition_path, *numbers)
+    else:
+        pairs = zip(keys.to_pylist(), wrapped_orders(order), strict=True)
+        content = encode_delete_content(
+            [DeletedRecord(key, partition_path, value) for key, value in pairs]
+        )
+    return encode_log_block(BlockType.DELETE, _header(context, base, positions), content)
+
+
+def _header(
+    context: WriteContext, base: BaseFile | None, positions: Positions | None
+) -> dict[HeaderKey, str]:
+    header = {
+        HeaderKey.INSTANT_TIME: str(context.instant),
+        HeaderKey.SCHEMA: context.schema.to_avro(context.table.name, with_meta=True),
+    }
+    if base is not None and positions is not None and context.write.record_positions:
+        header |= {
+            HeaderKey.RECORD_POSITIONS: encode_positions(positions),
+            HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: str(base.instant),
+        }
+    return header
