@@ -11,11 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from hudi_core.hashing.java_hash import string_hashes
 from hudi_core.model.files import FileId, PartitionPath
 
 FILES: Final = "files"
@@ -93,14 +88,3 @@ def shard_number(file_id: FileId) -> int | None:
     """Return a file group's shard number, or ``None``."""
     match = _SHARD.fullmatch(file_id)
     return int(match[1]) if match else None
-
-
-def shards_of(keys: pa.StringArray, count: int) -> npt.NDArray[np.int64]:
-    """Return the shard number of each key.
-
-    ``keys`` is what is hashed: whole keys, but for a secondary index of version 2
-    :func:`~hudi_core.metadata.keys.secondary_prefix`.
-    """
-    # Java takes absolute values before and after the remainder; in 64 bits the first is enough
-    hashes = string_hashes(keys).view(np.int32).astype(np.int64)
-    return np.abs(hashes) % count

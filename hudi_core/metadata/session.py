@@ -6,11 +6,12 @@ action completes. Everything here runs under the table's lock.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.metadata.index_definitions import IndexDefinitions, put_definitions
+from hudi_core.metadata.log.completeness import BULK_INSERT
 from hudi_core.metadata.log.records import Changes
 from hudi_core.metadata.log.undo import is_compacted, undo
 from hudi_core.metadata.log.writer import write_deltacommit
@@ -21,6 +22,7 @@ from hudi_core.metadata.state import MetadataState
 from hudi_core.model.actions import CleanMetadata, RollbackMetadata
 from hudi_core.model.commit import CommitMetadata, WriteStatus
 from hudi_core.model.files import PartitionPath
+from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
 from hudi_core.schema.table_schema import TableSchema
@@ -112,11 +114,29 @@ def record_clean(
 def can_undo(tables: MetadataState, time: InstantTime) -> bool:
     """Whether key indexes can return to before a write.
 
-    They can as long as no compaction of the metadata table has taken it in.
+    They can as long as no compaction of the metadata table has taken it in, and none of them was
+    built after it.
     """
-    if not any(one.is_key_index for one in partitions_of(tables.partitions.all)):
+    indexes = {one.name for one in partitions_of(tables.partitions.all) if one.is_key_index}
+    if not indexes:
         return True
-    return not is_compacted(tables.timeline, time)
+    return not (is_compacted(tables.timeline, time) or _is_built_in(tables, time, indexes))
+
+
+def _is_built_in(tables: MetadataState, time: InstantTime, indexes: Set[str]) -> bool:
+    """Whether some partition was built of the files of a write."""
+    target = tables.timeline.find(time, Action.DELTACOMMIT)
+    done = time if target is None else target.effective_completion_time
+    later = (
+        one
+        for one in tables.timeline.completed().of_actions(Action.DELTACOMMIT)
+        if one.effective_completion_time > done
+    )
+    bodies = map(tables.metadata.read_commit, later)
+    return any(
+        body.operation_type == BULK_INSERT and bool(indexes & body.partition_to_write_stats.keys())
+        for body in bodies
+    )
 
 
 def _names(paths: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
@@ -24,7 +25,7 @@ from hudi_core.metadata.log.layers import GroupFiles, GroupReader
 from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.log.visible_instants import VisibleInstants, require_current
 from hudi_core.metadata.merging import present
-from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shards_of
+from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.table import (
     StoredPartitions,
     metadata_client,

@@ -9,13 +9,24 @@ from typing import Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
+from hudi_core.file_slice.blocks import CommittedInstants
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileGroupId, FileId, FileSlice, FileStatus, PartitionPath
+from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter
 from hudi_core.read.predicate import And, Comparison, OneOf
 from hudi_core.schema.table_schema import COMMIT_TIME, TableSchema
+
+
+class SeenInstants(CommittedInstants, Protocol):
+    """What a read asks of a timeline."""
+
+    @property
+    def instants(self) -> Sequence[Instant]:
+        """All of them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ class ReadPlan:
     files: tuple[PlannedSlice, ...]
     schema: pa.Schema
     commit_times: frozenset[InstantTime] | None = None
-    timeline: TimelineView | None = None
+    timeline: SeenInstants | None = None
     skips_merge: bool = False
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -11,7 +12,16 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.conflicts import outgoing_groups
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.files import BaseFileName, FileGroupId, FileId, PartitionPath
+from hudi_core.model.files import (
+    BaseFileName,
+    FileGroupId,
+    FileId,
+    FileStatus,
+    LogFileName,
+    PartitionPath,
+)
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter, RowFilter
 from hudi_core.read.path_pattern import PathPattern
@@ -54,17 +64,34 @@ class ProposedQuery(SnapshotQuery):
         within: PathPattern | None = None,
     ) -> ReadPlan:
         """The files to read; see :meth:`SnapshotQuery.plan`."""
-        before = super().plan(as_of, row_filter, within)
+        before, logs = super().plan(as_of, row_filter, within), self._logs
         gone = outgoing_groups(self._metadata)
-        stay = [
-            file
-            for file in before.files
-            if FileGroupId(file.partition_path, file.file_id) not in gone
-        ]
+        stay = [file for file in before.files if _group(file) not in gone | logs.keys()]
+        if logs:
+            # whatever statistics say of a slice, rows of a new log may be wanted
+            whole = super().plan(as_of, None, within).files
+            stay += [
+                replace(file, logs=(*file.logs, *logs[_group(file)]))
+                for file in whole
+                if _group(file) in logs
+            ]
         files = sorted(
             (*stay, *self._added()), key=lambda file: (file.partition_path, file.file_id)
         )
-        return ReadPlan(tuple(files), before.schema)
+        own = {name.instant for some in logs.values() for log in some if (name := _log(log.path))}
+        return ReadPlan(tuple(files), before.schema, timeline=_Committed(self._timeline, own))
+
+    @property
+    def _logs(self) -> dict[FileGroupId, list[FileStatus]]:
+        """The new logs by file group."""
+        found: dict[FileGroupId, list[FileStatus]] = {}
+        for partition, stats in self._metadata.partition_to_write_stats.items():
+            for stat in stats:
+                if stat.path and _log(stat.path) is not None:
+                    group = FileGroupId(PartitionPath(partition), FileId(stat.file_id or ""))
+                    log = FileStatus(stat.path, stat.file_size_in_bytes or 0)
+                    found.setdefault(group, []).append(log)
+        return found
 
     def _added(self) -> Iterator[PlannedSlice]:
         for partition, stats in self._metadata.partition_to_write_stats.items():
@@ -80,3 +107,27 @@ class ProposedQuery(SnapshotQuery):
                         instant=name.instant,
                         partition_values=self.pruner.values(path),
                     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Committed:
+    """A timeline, and instants that are about to be on it."""
+
+    timeline: TimelineView
+    own: Set[InstantTime]
+
+    @property
+    def instants(self) -> Sequence[Instant]:
+        return self.timeline.instants
+
+    def is_committed(self, time: InstantTime) -> bool:
+        """Whether an instant counts."""
+        return time in self.own or self.timeline.is_committed(time)
+
+
+def _group(file: PlannedSlice) -> FileGroupId:
+    return FileGroupId(file.partition_path, file.file_id)
+
+
+def _log(path: str) -> LogFileName | None:
+    return LogFileName.parse(path.rpartition("/")[2])

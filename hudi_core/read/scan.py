@@ -19,14 +19,15 @@ from hudi_core.config.kinds import TableType
 from hudi_core.config.merge_rules import merge_rules
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import thread_pool
 from hudi_core.file_slice.merged_logs import BaseRows, MergedLogs, SliceMerging, beyond_last_row
 from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
-from hudi_core.read.plan import PlannedSlice, ReadPlan
+from hudi_core.read.plan import PlannedSlice, ReadPlan, SeenInstants
 from hudi_core.rows.combine import Positions
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import DataFiles
@@ -151,6 +152,9 @@ def file_scan(
     conditions = [to_filter(row_filter, plan.schema), plan.row_condition()]
     given = [condition for condition in conditions if condition is not None]
     condition = reduce(operator.and_, given) if given else None
+    merging = None
+    if may_have_logs(client.config, None) or any(map(_has_logs, plan.files)):
+        merging = slice_merging(client, plan.schema, plan.timeline, skips=plan.skips_merge)
     return FileScan(
         client.files,
         plan.schema,
@@ -158,7 +162,7 @@ def file_scan(
         condition,
         batch_rows,
         virtual_keys(client, plan.schema, plan.files),
-        merging=slice_merging(client, plan.schema, plan.timeline, skips=plan.skips_merge),
+        merging=merging,
     )
 
 
@@ -170,20 +174,27 @@ _SLICES_AT_A_TIME: Final = 2
 """Slices merged at the same time: Arrow itself reads each with more threads."""
 
 
+def may_have_logs(config: TableConfig, timeline: SeenInstants | None) -> bool:
+    """Whether slices may have logs.
+
+    Past ones of a table that was MERGE_ON_READ have.
+    """
+    return config.table_type is TableType.MERGE_ON_READ or (
+        timeline is not None and any(one.action is Action.DELTACOMMIT for one in timeline.instants)
+    )
+
+
 def slice_merging(
     client: TableMetaClient,
     schema: pa.Schema,
-    timeline: TimelineView | None,
+    timeline: SeenInstants | None,
     *,
     skips: bool = False,
-) -> SliceMerging | None:
+) -> SliceMerging:
     """How slices with logs are merged, in the columns that readers see.
 
-    ``None`` for a table that has none: its scans go to tasks without the timeline, which may be a
-    format's own.
+    Scans without such slices go to tasks without it: the timeline may be a format's own.
     """
-    if client.config.table_type is not TableType.MERGE_ON_READ:
-        return None
     options = client.options
     memory = MergeMemory(
         ReadConfig.merge_memory.read(options), ReadConfig.spill_folder.read(options)
@@ -419,6 +430,8 @@ class _StoredBase:
     def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         every = range(self._fragment.metadata.num_row_groups)
         scan = replace(self.scan, columns=tuple(names), condition=None)
+        if not every:  # a file without rows has no row groups
+            yield 0, scan.output_schema.empty_table()
         for start, _, part in self._parts(every, len(names)):
             with self._reading(scan, part) as (reader, fragments):
                 rows = reader.table(fragments).cast(scan.output_schema)

@@ -150,7 +150,11 @@ class ActiveTimeline:
         files = [file for file in files if file not in surplus]
         # timelines of layout 1 are only read, and name all clusterings like other writes
         is_ours = self.layout_version == LAYOUT_2
-        late = late_writes(files, self._rolled_back_by) if is_ours else frozenset[Instant]()
+        is_of_metadata = self.storage.root.endswith(_METADATA_TABLE)
+        tried_once = _KEPT_WHOLE - {Action.DELTACOMMIT} if is_of_metadata else _KEPT_WHOLE
+        late = frozenset[Instant]()
+        if is_ours:
+            late = late_writes(files, self._rolled_back_by, tried_once)
         found = TimelineListing(tuple(files), tuple(sorted(unknown)), late, surplus)
         self._scanned = names, found
         return found
@@ -365,34 +369,44 @@ def _second_completions(files: Iterable[Instant]) -> list[Instant]:
 # * they are there yet, because the rollback was cut short at its very end. That lasts until the
 #   next writer begins, so only rollbacks count after which nothing was requested. An action that is
 #   completed under another name than it was requested as, such as a compaction, may be tried again
-#   after its rollback and does not count. Nor does a deltacommit: those of a metadata table have
-#   the times of the table's instants, and may be tried again at the same time.
+#   after its rollback and does not count. Nor does a deltacommit of a metadata table: it has the
+#   time of the table's instant, and may be tried again at the same time.
 
 
 RollbackTargets = Callable[[Instant], Collection[str]]
 """Reads which requested times a completed rollback names."""
 
-_TRIED_ONCE: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT})
-_KEPT_WHOLE: Final = _TRIED_ONCE | {Action.DELTACOMMIT}
+_KEPT_WHOLE: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.DELTACOMMIT})
 """Writes whose requested and inflight files stay beside the completed one."""
+_METADATA_TABLE: Final = "/.hoodie/metadata"
+"""What the path of a metadata table ends with."""
 
 
-def late_writes(files: Sequence[Instant], targets: RollbackTargets) -> frozenset[Instant]:
-    """Return the completed writes of a timeline that count for nothing."""
+def late_writes(
+    files: Sequence[Instant],
+    targets: RollbackTargets,
+    tried_once: Collection[Action] = _KEPT_WHOLE,
+) -> frozenset[Instant]:
+    """Return the completed writes of a timeline that count for nothing.
+
+    Writes of other actions than those of ``tried_once`` may be tried again at the same time.
+    """
     rollbacks = [one for one in files if one.action is Action.ROLLBACK and one.is_completed]
     if not rollbacks:
         return frozenset()
     newest = max(file.requested_time for file in files)
     last = [one for one in rollbacks if one.effective_completion_time >= newest]
     suspected: dict[Instant, list[Instant]] = defaultdict(list)
-    for write, is_left in _suspects(files):
+    for write, is_left in _suspects(files, tried_once):
         for rollback in last if is_left else rollbacks:
             if rollback.requested_time > write.requested_time:
                 suspected[rollback].append(write)
     return frozenset(_named(suspected.items(), targets))
 
 
-def _suspects(files: Iterable[Instant]) -> Iterator[tuple[Instant, bool]]:
+def _suspects(
+    files: Iterable[Instant], tried_once: Collection[Action]
+) -> Iterator[tuple[Instant, bool]]:
     """Yield completed writes that may be late, with a flag.
 
     The flag: whether other files of the instant are left.
@@ -406,7 +420,7 @@ def _suspects(files: Iterable[Instant]) -> Iterator[tuple[Instant, bool]]:
             earlier[instant_key(file)].add(file.action)
     for write in completed:
         found = earlier.get(instant_key(write), set())
-        if not found or (write.action in _TRIED_ONCE and found == {write.action}):
+        if not found or (write.action in tried_once and found == {write.action}):
             yield write, bool(found)
 
 

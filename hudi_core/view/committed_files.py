@@ -18,6 +18,7 @@ from hudi_core.model.files import (
     FileGroupId,
     FileId,
     FileStatus,
+    LogFileName,
     PartitionPath,
 )
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
@@ -183,10 +184,18 @@ class CommittedFiles:
         return cls.of(writes.items())
 
     def is_orphan(self, file: FileStatus) -> bool:
-        """Whether the write in a base file's name does not name it."""
-        name = BaseFileName.parse(file.name)
+        """Whether no write names a file, not even its own.
+
+        Another write may name a log: one that wrote it under the instant of its slice.
+        """
+        name = BaseFileName.parse(file.name) or LogFileName.parse(file.name)
         named = None if name is None else self.written.get(name.instant)
-        return named is not None and file.path not in named
+        if name is None or named is None or file.path in named:
+            return False
+        return not (isinstance(name, LogFileName) and (name.is_cdc or self._is_written(file.path)))
+
+    def _is_written(self, path: str) -> bool:
+        return any(path in some for some in self.written.values())
 
     def missing_from(self, sizes: Mapping[str, int]) -> list[MissingFile]:
         """Present files that a listing lacks, or has with other sizes."""
@@ -204,7 +213,7 @@ def _group_of(stat: WriteStat) -> FileGroupId:
 
 
 class CommittedListing(FileIndex):
-    """A listing without the base files that no write names.
+    """A listing without the base files and logs that no write names.
 
     A task that was given up, and wrote its file when the write was complete, leaves one behind. Its
     rows are in the table already. Files of writes that are not known here stay.

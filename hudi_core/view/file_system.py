@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
@@ -137,8 +137,8 @@ class FileSystemView:
     ) -> tuple[FileSlice, ...]:
         """Return the slice of every file group that a reader sees.
 
-        ``as_of`` is a requested time and inclusive. A group is gone from the requested time of the
-        instant that replaced it.
+        ``as_of`` is a requested time and inclusive; logs of later writes are left out. A group is
+        gone from the requested time of the instant that replaced it.
         """
         return tuple(
             found
@@ -246,7 +246,12 @@ class FileSystemView:
 def _newest(group: FileGroup, as_of: InstantTime | None) -> FileSlice | None:
     if as_of is None:
         return group.latest
-    return next((found for found in group.slices if found.base_instant <= as_of), None)
+    found = next((one for one in group.slices if one.base_instant <= as_of), None)
+    if found is None or all(log.name.instant <= as_of for log in found.log_files):
+        return found
+    return replace(
+        found, log_files=tuple(log for log in found.log_files if log.name.instant <= as_of)
+    )
 
 
 def _attempt(file: BaseFile) -> tuple[int, int, int]:

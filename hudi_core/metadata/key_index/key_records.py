@@ -5,7 +5,7 @@ The rows of the files that an instant wrote, and of those that they replace, say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from hudi_core.base_file.footer import read_columns
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
+from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.keys import secondary_key
 from hudi_core.metadata.log.records import (
@@ -26,7 +27,14 @@ from hudi_core.metadata.log.records import (
     RecordType,
     SecondaryEntry,
 )
-from hudi_core.model.files import FileGroupId, FileId, PartitionPath, join_path
+from hudi_core.model.files import (
+    FileGroupId,
+    FileId,
+    FileSlice,
+    LogFileName,
+    PartitionPath,
+    join_path,
+)
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.java_float import double_text, float_text
 from hudi_core.schema.table_schema import RECORD_KEY
@@ -36,11 +44,16 @@ Location = tuple[PartitionPath, FileId]
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A base file of the table."""
+    """A base file of the table, or a log."""
 
     partition_path: PartitionPath
     file_id: FileId
     name: str
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is a log."""
+        return LogFileName.parse(self.name) is not None
 
     @property
     def path(self) -> str:
@@ -62,13 +75,6 @@ def index_millis(time: InstantTime, config: TableConfig) -> int:
 
 
 # --- secondary indexes ------------------------------------------------------
-
-
-def _values(
-    client: TableMetaClient, files: Sequence[DataFile], column: str
-) -> set[tuple[str | None, str]]:
-    read = partial(read_columns, client.for_tasks, names=[RECORD_KEY, column])
-    return values_of_keys(client, client.map_files(read, [file.path for file in files]), column)
 
 
 def values_of_keys(
@@ -132,14 +138,14 @@ _SPELLINGS: Final[
 
 
 def all_locations(
-    client: TableMetaClient, files: Sequence[DataFile], times: Mapping[str, InstantTime]
+    client: TableMetaClient, slices: Sequence[FileSlice], stored: StoredSlices
 ) -> Iterable[MetadataRecord]:
-    """Yield a location for every key of some files.
+    """Yield a location for every key of some slices.
 
     For the first building of the index.
     """
-    for file, keys in zip(files, keys_of_files(client, files), strict=True):
-        yield from locations(client, file.group, keys, times[file.name])
+    for one, keys in zip(slices, keys_of_slices(client, slices, stored), strict=True):
+        yield from locations(client, one.group, keys, one.base_instant)
 
 
 def locations(
@@ -152,23 +158,37 @@ def locations(
         yield MetadataRecord(key, RecordType.RECORD_INDEX, where)
 
 
-def keys_of_files(client: TableMetaClient, files: Sequence[DataFile]) -> Iterable[pa.Array]:
-    """The record keys of files, each key of a file once."""
-    return client.map_files(partial(_keys, client.for_tasks), [file.path for file in files])
+def keys_of_slices(
+    client: TableMetaClient, slices: Sequence[FileSlice], stored: StoredSlices
+) -> Iterable[pa.Array]:
+    """The record keys of slices, each key of a slice once."""
+    found = _columns(client, slices, stored, [RECORD_KEY])
+    return (pc.unique(rows.column(RECORD_KEY)) for rows in found)
 
 
-def _keys(client: TableMetaClient, path: str) -> pa.Array:
-    return pc.unique(read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY))
+def _columns(
+    client: TableMetaClient,
+    slices: Sequence[FileSlice],
+    stored: StoredSlices,
+    names: Sequence[str],
+) -> Iterable[pa.Table]:
+    """Columns of each slice; logs are merged in this process."""
+    plain = [one.base_file.path for one in slices if one.base_file and not one.log_files]
+    read = iter(client.map_files(partial(read_columns, client.for_tasks, names=names), plain))
+    for one in slices:
+        is_plain = one.base_file is not None and not one.log_files
+        yield next(read) if is_plain else stored.merged(one, names)
 
 
 def all_entries(
-    client: TableMetaClient, files: Sequence[DataFile], column: str
+    client: TableMetaClient, slices: Sequence[FileSlice], stored: StoredSlices, column: str
 ) -> Iterable[MetadataRecord]:
-    """Return an entry for every value and key of some files.
+    """Return an entry for every value and key of some slices.
 
     For the first building of the index of a column.
     """
-    return entries(_values(client, files, column))
+    parts = _columns(client, slices, stored, [RECORD_KEY, column])
+    return entries(values_of_keys(client, parts, column))
 
 
 def entries(values: Iterable[tuple[str | None, str]]) -> list[MetadataRecord]:

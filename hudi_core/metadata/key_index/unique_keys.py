@@ -21,12 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.config.table import TableConfig
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.log.completeness import CommitRecords
 from hudi_core.metadata.log.layers import GroupReader
 from hudi_core.metadata.log.records import RecordLocation
-from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
+from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.model.files import FileGroupId, FileId
 from hudi_core.model.instant import Action
 from hudi_core.model.ranges import Mask

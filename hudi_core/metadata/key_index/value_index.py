@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
-from hudi_core.metadata.key_index.key_records import DataFile, keys_of_files, value_texts
+from hudi_core.metadata.key_index.key_records import keys_of_slices, value_texts
 from hudi_core.metadata.key_index.unique_keys import (
     group_of,
     has_repeated_keys,
@@ -30,7 +31,7 @@ from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.log.records import MetadataRecord, RecordLocation
 from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.model.files import FileGroupId, PartitionPath
+from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
 from hudi_core.model.protocols import TimelineView
 
 _MAX_VALUES: Final = 1_000
@@ -53,13 +54,16 @@ def with_type(
 
 
 def noting_repeated_keys(
-    definitions: IndexDefinitions, client: TableMetaClient, files: Sequence[DataFile]
+    definitions: IndexDefinitions,
+    client: TableMetaClient,
+    slices: Sequence[FileSlice],
+    stored: StoredSlices,
 ) -> IndexDefinitions:
     """The definitions with a note whether file groups share a key.
 
-    ``files`` has one of each file group; the keys of all are read.
+    ``slices`` has one of each file group; the keys of all are read.
     """
-    keys = [keys.cast(pa.string()) for keys in keys_of_files(client, files)]
+    keys = [keys.cast(pa.string()) for keys in keys_of_slices(client, slices, stored)]
     total = pa.chunked_array(keys, pa.string())
     is_repeated = int(pc.count_distinct(total).as_py()) < len(total)
     return with_repeated_keys(definitions, are_repeated=is_repeated)

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.metadata.log.completeness import WATCHED, CommitRecords, require_complete
 from hudi_core.metadata.log.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.log.groups import Groups, ListedGroup, list_all_groups, without_files
@@ -23,7 +24,7 @@ from hudi_core.metadata.log.record_codec import table_schema
 from hudi_core.metadata.log.records import AlikeRecords, Changes, MetadataRecord, PartitionChange
 from hudi_core.metadata.log.undo import undo
 from hudi_core.metadata.log.visible_instants import VisibleInstants
-from hudi_core.metadata.partition_types import shard_file_id, shards_of
+from hudi_core.metadata.partition_types import shard_file_id
 from hudi_core.metadata.state import KnownGroups, MetadataState
 from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_core.model.files import FileId, LogFileName, join_path

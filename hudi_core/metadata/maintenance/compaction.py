@@ -61,7 +61,7 @@ from hudi_core.model.files import (
     PartitionPath,
     join_path,
 )
-from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.schema.table_schema import FILE_NAME, META_COLUMNS
@@ -90,16 +90,12 @@ def compaction_waits_for(data_timeline: Timeline, timeline: Timeline) -> Instant
 
     What the metadata table has of it, readers must still be able to leave out; in a base file they
     could not. An instant that began after the last deltacommit cannot have left anything yet, nor
-    has a clustering that is only scheduled.
+    has a plan that is only scheduled.
     """
     deltas = timeline.completed().of_actions(Action.DELTACOMMIT)
     latest = max((one.requested_time for one in deltas), default="")
-    begun = data_timeline.pending().where(_is_begun)
+    begun = (one for one in data_timeline.pending() if not one.is_scheduled)
     return next((one for one in begun if one.requested_time <= latest), None)
-
-
-def _is_begun(pending: Instant) -> bool:
-    return pending.action is not Action.CLUSTERING or pending.state is not State.REQUESTED
 
 
 def require_no_backlog(config: MetadataConfig, data_timeline: Timeline, timeline: Timeline) -> None:

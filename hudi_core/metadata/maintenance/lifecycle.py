@@ -330,7 +330,7 @@ class _Comparing:
                 self._compare(partition, comparison, records)
             if builder is not None:
                 builder.put(partition, build_time(number), records)
-        count = sum(map(len, table.files.values()))
+        count = sum(len(found) for held in (table.files, table.all_logs) for found in held.values())
         return Rebuilt(counts, count, tuple(self.differences), self.unreadable, table.orphans, gone)
 
     def _comparison(self) -> RecordComparison | None:

@@ -15,7 +15,7 @@ from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
-from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison, SliceReader
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import ALL_CHECKS, Check
 from hudi_core.metadata.partitions.registry import partition_of
 from hudi_core.metadata.snapshot import MetadataSnapshot
@@ -47,12 +47,11 @@ def validate(
     client: TableMetaClient,
     checks: Collection[Check] = ALL_CHECKS,
     partitions: Collection[PartitionPath] | None = None,
-    reader: SliceReader | None = None,
 ) -> ValidationReport:
     """Compare a table's metadata table with its files.
 
     What completes while it runs is left out. ``partitions`` limits the files only: indexes are
-    compared as a whole. Without ``reader`` nothing is compared with the rows in log files.
+    compared as a whole. Ranges and indexes of keys are compared with the rows in logs as well.
     """
     timeline = client.timeline()
     client = client.seeing(timeline)
@@ -60,9 +59,8 @@ def validate(
     definitions = read_definitions(client.storage, client.config)
     config = MetadataConfig.from_options({})
     config = replace(config, stats_columns=definitions.columns(COLUMN_STATS))
-    comparison = RecordComparison(
-        ListedTable(client, config, definitions, reader=reader), snapshot, checks, partitions
-    )
+    table = ListedTable(client, config, definitions)
+    comparison = RecordComparison(table, snapshot, checks, partitions)
     found: list[Difference] = []
     unreadable: dict[str, str] = {}
     for name in dict.fromkeys((FILES, *snapshot.partitions)):

@@ -25,7 +25,7 @@ from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
-from hudi_core.model.files import PartitionPath
+from hudi_core.model.files import BaseFileName, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 
 
@@ -48,19 +48,21 @@ class BloomFilters(MetadataPartition):
 
     def of_commit(self, commit: Commit) -> PartitionChange:
         # a write that began before there was this partition kept none
-        unknown = [file for status, file in commit.new if status.bloom is None]
+        new = [(status, file) for status, file in commit.new if not file.is_log]
+        unknown = [file for status, file in new if status.bloom is None]
         times = dict.fromkeys([file.name for file in unknown], commit.time)
         read = _from_footers(commit.client, unknown, times)
         known = (
             _entry(file, commit.time, status.bloom)
-            for status, file in commit.new
+            for status, file in new
             if status.bloom is not None
         )
         return PartitionChange((*known, *read))
 
     def of_removal(self, removal: Removal) -> PartitionChange:
         gone = BloomFilterEntry(TYPE_CODE, "", b"", is_deleted=True)
-        return PartitionChange(tuple(_record(*file, gone) for file in removal.files))
+        files = (file for file in removal.files if BaseFileName.parse(file[1]) is not None)
+        return PartitionChange(tuple(_record(*file, gone) for file in files))
 
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         return _from_footers(table.client, table.all, table.times)

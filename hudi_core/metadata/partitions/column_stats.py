@@ -24,7 +24,7 @@ from hudi_core.metadata.partitions.ranges import (
     log_ranges,
     ranges_of_partitions,
 )
-from hudi_core.metadata.partitions.work import Commit, Removal, Work
+from hudi_core.metadata.partitions.work import Commit, Removal, Work, ranged_files
 from hudi_core.metadata.statistics.bound_forms import (
     covers,
     has_values,
@@ -110,7 +110,12 @@ class ColumnStatsPartition(RangePartition):
         """
         listed, forms = self.listed(comparison), comparison.table.shared(indexed_columns)
         for block in blocks:
-            ranges = block.ranges.values()
+            # of values without bounds in a footer the writer may have known some
+            ranges = (
+                one
+                for one in block.ranges.values()
+                if one.min_value is not None or not has_values(one)
+            )
             for right in range_records(block.partition_path, block.file_name, ranges):
                 found = listed.get(right.key)
                 stated, true = None if found is None else found.payload, right.payload
@@ -184,7 +189,7 @@ class PartitionStats(RangePartition):
         touched = sorted({*rebuilt, *removal.dropped})
         left = [
             file
-            for file in removal.current_files(touched)
+            for file in ranged_files(removal.current_slices(touched))
             if file.path not in removed and file.partition_path not in removal.dropped
         ]
         columns = indexable_columns(removal).among(removal.definitions.columns(COLUMN_STATS))

@@ -74,11 +74,27 @@ class ExpressionRanges:
         known = [(file, stats) for file, stats in files if stats is not None and stats.value_count]
         read: dict[str, Bounds | None] = {}
         if self.expression.reads_values:
-            paths = [file.path for file, stats in known if stats.has_values]
+            # of a log, any value is taken to be there
+            paths = [file.path for file, stats in known if stats.has_values and not file.is_log]
             compute = partial(_bounds_of_values, self.client.for_tasks, self.expression)
             read = dict(zip(paths, self.client.map_files(compute, paths), strict=True))
         for file, stats in known:
             yield file, self._range(file.name, stats, read.get(file.path))
+
+    def of_log(self, name: str) -> ColumnRange:
+        """The range of an unread log: any value, and null."""
+        low, high = map(self.form.wrap, widest_bounds(self.expression.result))
+        return ColumnRange(
+            file_name=name,
+            column_name=self.expression.column,
+            min_value=low,
+            max_value=high,
+            value_count=1,
+            null_count=1,
+            total_size=0,
+            total_uncompressed_size=0,
+            value_type=self.form.value_type,
+        )
 
     def of_footers(self, files: Sequence[DataFile]) -> list[tuple[DataFile, ColumnStats | None]]:
         """The statistics of the column in files, by their footers."""
@@ -322,6 +338,8 @@ class ExpressionIndex(RangePartition):
             for file in table.current:
                 if file in found:
                     by_partition.setdefault(file.partition_path, []).append(found[file])
+            for path, log in table.logs:
+                by_partition.setdefault(path, []).append(made.of_log(log.name))
             for partition, ranges in by_partition.items():
                 record = made.of_partition(partition, ranges)
                 if record is not None:

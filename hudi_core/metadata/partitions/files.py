@@ -72,8 +72,10 @@ class Files(MetadataPartition):
             partition: {file.status.name: FileEntry(file.size) for file in files}
             for partition, files in table.files.items()
         }
-        for partition, logs in table.change_logs.items():
-            lists[partition] |= {file.name: FileEntry(file.size) for file in logs}
+        for found in (table.all_logs, table.change_logs):
+            for partition, logs in found.items():
+                entries = {file.name: FileEntry(file.size) for file in logs}
+                lists[partition] = lists.get(partition, {}) | entries
         return [partitions_record(lists), *list_records(lists)]
 
     def rows(self, record: MetadataRecord, reading: Reading) -> Iterable[tuple[Any, ...]]:  # noqa: ARG002

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from hudi_core.base_file.footer import read_columns
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.file_slice.slice_rows import StoredSlices
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.key_index.key_changes import (
     DELETED,
@@ -43,11 +44,11 @@ from hudi_core.metadata.log.records import (
     RecordType,
     SecondaryEntry,
 )
-from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes, shards_of
+from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
 from hudi_core.metadata.partitions.work import Commit
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.commit import WriteOperation, WriteStatus
-from hudi_core.model.files import FileGroupId, PartitionPath
+from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
@@ -67,22 +68,23 @@ _MAX_COMPARED: Final = 1_000
 class KeyDelta:
     """What a write does to the keys of its files.
 
-    ``replaced`` are the files of the groups that the write takes out of the table.
+    ``replaced`` are the slices of the groups that the write takes out of the table.
     """
 
     client: TableMetaClient
     time: InstantTime
     files: tuple[tuple[DataFile, pa.Table], ...]
-    replaced: tuple[DataFile, ...]
+    replaced: tuple[FileSlice, ...]
+    stored: StoredSlices
 
     def by_partition(self) -> dict[PartitionPath, KeyDelta]:
         """Key changes by partition."""
         files: dict[PartitionPath, list[tuple[DataFile, pa.Table]]] = {}
-        replaced: dict[PartitionPath, list[DataFile]] = {}
+        replaced: dict[PartitionPath, list[FileSlice]] = {}
         for pair in self.files:
             files.setdefault(pair[0].partition_path, []).append(pair)
-        for file in self.replaced:
-            replaced.setdefault(file.partition_path, []).append(file)
+        for one in self.replaced:
+            replaced.setdefault(one.partition_path, []).append(one)
         return {
             path: replace(
                 self, files=tuple(files.get(path, ())), replaced=tuple(replaced.get(path, ()))
@@ -177,10 +179,8 @@ class KeyDelta:
         return dict.fromkeys(map(secondary_key, texts, keys))
 
     def _replaced(self, columns: Sequence[str]) -> list[pa.Table]:
-        def one(file: DataFile) -> pa.Table:
-            return read_columns(self.client, file.path, columns)
-
-        return list(self.client.run_map(one, list(self.replaced)))
+        read = partial(self.stored.columns, names=columns)
+        return list(self.client.run_map(read, list(self.replaced)))
 
 
 def _entries(keys: Sequence[str] | dict[str, None], is_deleted: bool) -> list[MetadataRecord]:
@@ -189,33 +189,34 @@ def _entries(keys: Sequence[str] | dict[str, None], is_deleted: bool) -> list[Me
 
 
 def changes_of_files(
-    client: TableMetaClient,
-    new: Sequence[tuple[WriteStatus, DataFile]],
-    columns: Sequence[str],
-    before: Callable[[], Mapping[FileGroupId, DataFile]],
+    commit: Commit, columns: Sequence[str]
 ) -> tuple[tuple[DataFile, pa.Table], ...]:
     """What became of the keys of each new file.
 
-    From what its task spilled. Where a task spilled nothing, or lacks a column, the file is read,
-    and the one before it.
+    From what its task spilled. Where a task spilled nothing, or lacks a column, the slice that the
+    file makes is read, and the one before it.
     """
+    if commit.metadata.operation_type == WriteOperation.COMPACT:
+        return ()  # the writers of the logs have recorded what a compaction merges
+    client, names = commit.client, [RECORD_KEY, *columns]
 
     def spilled(status: WriteStatus) -> pa.Table | None:
         return _spilled(client, status.changed_keys, columns)
 
-    def reread(pair: tuple[DataFile | None, DataFile]) -> pa.Table:
-        names = [RECORD_KEY, *columns]
-        last, file = pair
-        old = None if last is None else read_columns(client, last.path, names)
-        return changes_between(old, read_columns(client, file.path, names))
-
-    files = [file for _, file in new]
-    tables = dict(zip(files, client.run_map(spilled, [one for one, _ in new]), strict=True))
+    files = [file for _, file in commit.new]
+    given = client.run_map(spilled, [one for one, _ in commit.new])
+    tables = dict(zip(files, given, strict=True))
     unknown = [file for file, table in tables.items() if table is None]
     if unknown:
-        old = before()
-        pairs = [(old.get(file.group), file) for file in unknown]
-        tables |= zip(unknown, client.run_map(reread, pairs), strict=True)
+        former = {one.group: one for one in commit.before}
+        after = commit.slices_after
+
+        def reread(file: DataFile) -> pa.Table:
+            last = former.get(file.group)
+            old = None if last is None else commit.stored_slices.columns(last, names)
+            return changes_between(old, after.columns(commit.slice_with(file, last), names))
+
+        tables |= zip(unknown, client.run_map(reread, unknown), strict=True)
     return tuple(tables.items())
 
 
@@ -258,14 +259,11 @@ class KeyChanges:
         commit = self.commit
         indexes = secondary_indexes(commit.stored.all)
         columns = {column for name in indexes for column in commit.definitions.columns(name)}
-        files = changes_of_files(commit.client, commit.new, sorted(columns), self._before)
-        replaced: list[DataFile] = []
+        files = changes_of_files(commit, sorted(columns))
+        replaced: list[FileSlice] = []
         if commit.replaced:
-            replaced = [file for file in commit.before if file.group in commit.replaced]
-        return KeyDelta(commit.client, commit.time, files, tuple(replaced))
-
-    def _before(self) -> dict[FileGroupId, DataFile]:
-        return {file.group: file for file in self.commit.before}
+            replaced = [one for one in commit.before if one.group in commit.replaced]
+        return KeyDelta(commit.client, commit.time, files, tuple(replaced), commit.stored_slices)
 
     @cached_property
     def locations(self) -> PartitionChange:

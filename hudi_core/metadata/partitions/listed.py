@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Protocol
-
-import pyarrow as pa
+from functools import cached_property
 
 from hudi_core.actions.clean import files_being_cleaned
-from hudi_core.config.kinds import TableType
 from hudi_core.errors import IncompleteListingError, MisplacedFileError
 from hudi_core.metadata.key_index.key_records import DataFile
 from hudi_core.metadata.log.records import MetadataRecord
@@ -25,30 +21,16 @@ from hudi_core.view.committed_files import CommittedFiles, CommittedListing, Tab
 from hudi_core.view.file_system import FileSystemView
 
 
-class SliceReader(Protocol):
-    """Reads file slices with logs; a higher room merges them."""
-
-    def written(self, log: FileStatus) -> Iterable[pa.Table]:
-        """The rows of each block, in its own columns."""
-        ...
-
-    def merged(self, one: FileSlice, columns: Sequence[str]) -> pa.Table:
-        """Columns of the rows of a slice, with virtual keys."""
-        ...
-
-
 @dataclass(eq=False)
 class ListedTable(Work):
     """The files of a table.
 
     Its folders are listed once, when they are first asked for.
 
-    ``with_history``: archived writes, too, are asked which files they name. ``reader`` is
-    ``None`` where logs are not looked into.
+    ``with_history``: archived writes, too, are asked which files they name.
     """
 
     with_history: bool = False
-    reader: SliceReader | None = None
 
     @cached_property
     def listing(self) -> TableListing:
@@ -138,8 +120,17 @@ class ListedTable(Work):
         ]
 
     @cached_property
+    def all_logs(self) -> dict[PartitionPath, list[FileStatus]]:
+        """Committed logs of the same slices, by partition."""
+        found: dict[PartitionPath, list[FileStatus]] = {}
+        for one in self._view.all_slices(self._partitions):
+            for log in one.log_files:
+                found.setdefault(one.partition_path, []).append(log.status)
+        return found
+
+    @cached_property
     def current(self) -> list[DataFile]:
-        """The files that readers see."""
+        """The base files that readers see."""
         return data_files(self.slices)
 
     @cached_property
@@ -192,28 +183,6 @@ class RecordComparison:
         names = files_being_cleaned(table.client)
         return Removal(table.client, table.config, table.definitions, names, (), is_of_past=True)
 
-    @property
-    def has_logs(self) -> bool:
-        """Whether rows may be in log files."""
-        return self.table.client.config.table_type is TableType.MERGE_ON_READ
-
-    def merged(self, columns: Sequence[str]) -> Iterator[tuple[FileSlice, pa.Table]]:
-        """Some columns of the merged rows of every present slice."""
-        reader, slices = self.table.reader, self.table.slices
-        if reader is not None:
-            read = partial(reader.merged, columns=columns)
-            yield from zip(slices, self.table.client.run_map(read, slices), strict=True)
-
     def is_partitioned(self, index: str) -> bool:
         """Whether an index keeps the keys of each table partition apart."""
         return self.table.definitions.is_partitioned(index)
-
-    def skips_logged_keys(self, partition: str) -> bool:
-        """Whether keys may be in log files that are not read.
-
-        An index of keys is not compared then.
-        """
-        if self.table.reader is None and self.has_logs:
-            self.skipped[partition] = "keys in log files of the table are not read"
-            return True
-        return False

@@ -21,7 +21,7 @@ from hudi_core.metadata.partitions.ranges import (
     ranges_of_partitions,
     stored_ranges,
 )
-from hudi_core.metadata.partitions.work import Commit
+from hudi_core.metadata.partitions.work import Commit, ranged_files
 from hudi_core.metadata.statistics.bound_forms import BoundForm, has_type, in_form, widest
 from hudi_core.metadata.statistics.column_records import (
     file_ranges,
@@ -147,7 +147,7 @@ class RangeChanges:
         is_as_new = commit.definitions.has_bound_types(COLUMN_STATS, config)
         if column is None or is_as_new is has_value_types(config):
             return False
-        replaced = (file for file in commit.before if file.group in commit.groups)
+        replaced = filter(commit.takes_out, ranged_files(commit.before))
         ranges = [*ranges_of_files(commit, ((file, [column]) for file in replaced)).values()]
         if PARTITION_STATS in commit.stored.complete:
             keys = [partition_stats_key(column, partition) for partition in commit.touched]
@@ -233,8 +233,8 @@ class _Files:
         self.gone: dict[PartitionPath, list[DataFile]] = {one: [] for one in commit.touched}
         self.came: dict[PartitionPath, list[DataFile]] = {one: [] for one in commit.touched}
         staying: dict[PartitionPath, list[DataFile]] = {one: [] for one in commit.touched}
-        for file in commit.before:
-            side = self.gone if file.group in commit.groups else staying
+        for file in ranged_files(commit.before):
+            side = self.gone if commit.takes_out(file) else staying
             side[file.partition_path].append(file)
         new = [file for _, file in commit.new]
         for file in new:

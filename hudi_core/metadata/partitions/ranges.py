@@ -18,14 +18,13 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.key_index.key_records import DataFile
 from hudi_core.metadata.keys import id64, id128, partition_stats_key
 from hudi_core.metadata.log.records import ColumnRange, MetadataRecord
-from hudi_core.metadata.partition_types import COLUMN_STATS
+from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.work import Work
 from hudi_core.metadata.statistics.bound_forms import (
     covers,
     has_type,
-    has_values,
     in_form,
 )
 from hudi_core.metadata.statistics.bounds import bound_arrays
@@ -230,29 +229,20 @@ class BlockRanges(NamedTuple):
 
 
 def log_ranges(table: ListedTable) -> list[BlockRanges]:
-    """Ranges of the values in present logs, block by block.
-
-    None where logs are not read; columns whose bounds are not known are left out.
-    """
-    reader, columns = table.reader, table.shared(indexed_columns)
-    if reader is None:
-        return []
+    """Ranges of the values in present logs, block by block."""
+    reader, columns = table.stored_slices, table.shared(indexed_columns)
     kinds = {path: form.kind for path, form in columns.items()}
 
     def ranges(log: tuple[PartitionPath, FileStatus]) -> list[BlockRanges]:
         partition, file = log
-        blocks = (
-            file_ranges(file.name, _of_rows(rows, kinds), columns) for rows in reader.written(file)
-        )
-        return [BlockRanges(partition, file.name, _bounded(found)) for found in blocks]
+        return [
+            BlockRanges(
+                partition, file.name, file_ranges(file.name, _of_rows(rows, kinds), columns)
+            )
+            for rows in reader.written(file)
+        ]
 
     return list(chain.from_iterable(table.client.run_map(ranges, table.logs)))
-
-
-def _bounded(found: Mapping[str, ColumnRange]) -> dict[str, ColumnRange]:
-    return {
-        path: one for path, one in found.items() if one.min_value is not None or not has_values(one)
-    }
 
 
 def stored_ranges(
@@ -300,7 +290,8 @@ def ranges_of_partitions(
     """Ranges of partitions of the table, from those of their files.
 
     ``files`` are those that readers see; ``fresh`` has ranges that the metadata table does not have
-    yet, by file path and column.
+    yet, by file path and column. A log without a stored range may have any values that its
+    partition had.
     """
     by_partition: dict[PartitionPath, dict[str, DataFile]] = {one: {} for one in wanted}
     for file in files:
@@ -315,16 +306,42 @@ def ranges_of_partitions(
             if path not in fresh
         ),
     )
+    unknown = {
+        (partition, column)
+        for partition, held in by_partition.items()
+        for path, file in held.items()
+        if file.is_log and path not in fresh
+        for column in wanted[partition]
+        if (path, column) not in stored
+    }
+    former = _of_partitions(work, unknown)
     return [
         partition_record(
             partition,
             column,
             [
-                fresh[path].get(column) if path in fresh else stored.get((path, column))
-                for path in held
+                *(
+                    fresh[path].get(column) if path in fresh else stored.get((path, column))
+                    for path in held
+                ),
+                former.get((partition, column)),
             ],
             form,
         )
         for partition, held in by_partition.items()
         for column, form in wanted[partition].items()
     ]
+
+
+def _of_partitions(
+    work: Work, places: Collection[tuple[PartitionPath, str]]
+) -> dict[tuple[PartitionPath, str], ColumnRange]:
+    """The stored ranges of columns in partitions."""
+    if not places or PARTITION_STATS not in work.stored.complete:
+        return {}
+    keys = {partition_stats_key(path, partition): (partition, path) for partition, path in places}
+    return {
+        keys[key]: record.payload
+        for key, record in work.snapshot.lookup(PARTITION_STATS, keys).items()
+        if isinstance(record.payload, ColumnRange)
+    }

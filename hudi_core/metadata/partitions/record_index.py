@@ -14,7 +14,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
-from hudi_core.metadata.key_index.key_records import all_locations, locations
+from hudi_core.metadata.key_index.key_records import all_locations
 from hudi_core.metadata.key_index.unique_keys import with_repeated_keys
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.log.records import MetadataRecord, PartitionChange, RecordLocation
@@ -28,7 +28,6 @@ from hudi_core.metadata.partitions.work import Commit, Work
 from hudi_core.metadata.table import metadata_storage
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath
-from hudi_core.schema.table_schema import RECORD_KEY
 
 _ENTRY_BYTES: Final = 48
 """What Hudi expects an entry to take."""
@@ -131,7 +130,7 @@ class RecordIndexPartition(MetadataPartition):
         made = with_index(
             table.definitions, table.client.config, self.name, options=_form(is_owned)
         )
-        found = [*all_locations(table.client, table.current, table.times)]
+        found = [*all_locations(table.client, table.slices, table.stored_slices)]
         each_once = {
             (one.payload.partition_name, one.key) if is_owned else one.key
             for one in found
@@ -154,7 +153,8 @@ class RecordIndexPartition(MetadataPartition):
         is_owned = table.definitions.is_partitioned(self.name)
         # a partition that has no rows now gets file groups as well: other engines make those of
         # new ones only
-        owners: list[PartitionPath | None] = [*table.files] if is_owned else [None]
+        held = {**table.files, **table.all_logs}
+        owners: list[PartitionPath | None] = [*held] if is_owned else [None]
         found: dict[PartitionPath | None, dict[str, MetadataRecord]] = {one: {} for one in owners}
         for record in records:
             if isinstance(record.payload, RecordLocation):
@@ -170,8 +170,6 @@ class RecordIndexPartition(MetadataPartition):
             yield record.key, one.partition_name, one.file_id, one.instant_ms, one.position
 
     def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
-        if comparison.skips_logged_keys(self.name):
-            return
         if Check.RECORD_INDEX in comparison.checks:
             yield from super().compare(comparison)
             return
@@ -180,14 +178,6 @@ class RecordIndexPartition(MetadataPartition):
         expected = len(self.expected(comparison))
         if listed != expected:
             yield Difference(self.name, "the number of keys", str(expected), str(listed))
-
-    def right(self, comparison: RecordComparison) -> Iterable[MetadataRecord]:
-        if not comparison.has_logs:
-            yield from super().right(comparison)
-            return
-        client = comparison.table.client
-        for one, rows in comparison.merged([RECORD_KEY]):
-            yield from locations(client, one.group, rows.column(RECORD_KEY), one.base_instant)
 
     def listed(self, comparison: RecordComparison) -> Mapping[Hashable, MetadataRecord]:
         # a key of one partition is another than that of the next, where file groups belong to them

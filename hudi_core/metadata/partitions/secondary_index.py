@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
-from hudi_core.metadata.key_index.key_records import all_entries, entries, values_of_keys
+from hudi_core.metadata.key_index.key_records import all_entries
 from hudi_core.metadata.key_index.value_index import noting_repeated_keys, with_type
 from hudi_core.metadata.keys import split_secondary_key
 from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
@@ -22,7 +22,6 @@ from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
 from hudi_core.metadata.table import has_value_types
 from hudi_core.model.difference import Difference
-from hudi_core.schema.table_schema import RECORD_KEY
 
 _PLAIN: Final = ("", "identity")
 
@@ -94,25 +93,16 @@ class SecondaryIndex(MetadataPartition):
         (column,) = table.definitions.columns(self.name)
         made = with_type(table.definitions, self.name, column, table.client.schema.arrow)
         if RECORD_INDEX in made.raw and not made.is_partitioned(RECORD_INDEX):
-            made = noting_repeated_keys(made, table.client, table.current)
+            made = noting_repeated_keys(made, table.client, table.slices, table.stored_slices)
         table.definitions = made
-        return all_entries(table.client, table.current, column)
+        return all_entries(table.client, table.slices, table.stored_slices, column)
 
     # --- for people and tools ------------------------------------------------------------------
 
     def rows(self, record: MetadataRecord, reading: Reading) -> Iterable[tuple[str | None, str]]:
         yield split_secondary_key(record.key, reading.path)
 
-    def right(self, comparison: RecordComparison) -> Iterable[MetadataRecord]:
-        if not comparison.has_logs:
-            return super().right(comparison)
-        (column,) = comparison.table.definitions.columns(self.name)
-        parts = (rows for _, rows in comparison.merged([RECORD_KEY, column]))
-        return entries(values_of_keys(comparison.table.client, parts, column))
-
     def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
-        if comparison.skips_logged_keys(self.name):
-            return
         if len(comparison.table.definitions.columns(self.name)) != 1:
             comparison.skipped[self.name] = "its definition names no column"
             return

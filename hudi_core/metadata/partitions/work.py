@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.key_index.key_records import DataFile
@@ -19,10 +20,14 @@ from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
+    BaseFile,
+    BaseFileName,
     FileGroupId,
     FileId,
     FileSlice,
     FileStatus,
+    LogFile,
+    LogFileName,
     PartitionPath,
     join_path,
 )
@@ -66,10 +71,14 @@ class Work:
         """The table's file slices, as a lister gives its files."""
         return ViewManager(self.client.read_commit, lister, self.client.timeline).view()
 
-    def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
-        """Base files that readers see in partitions, by the metadata table."""
-        view = self.view(_Listed(self.snapshot, partitions))
-        return data_files(view.latest_slices(partitions))
+    @property
+    def stored_slices(self) -> StoredSlices:
+        """Reads the table's file slices."""
+        return StoredSlices(self.client, self.client.timeline())
+
+    def current_slices(self, partitions: Sequence[PartitionPath]) -> Sequence[FileSlice]:
+        """Slices that readers see in partitions, by the metadata table."""
+        return self.view(_Listed(self.snapshot, partitions)).latest_slices(partitions)
 
 
 def data_files(slices: Iterable[FileSlice]) -> list[DataFile]:
@@ -78,6 +87,13 @@ def data_files(slices: Iterable[FileSlice]) -> list[DataFile]:
         DataFile(one.partition_path, one.file_id, one.base_file.status.name)
         for one in slices
         if one.base_file is not None
+    ]
+
+
+def ranged_files(slices: Iterable[FileSlice]) -> list[DataFile]:
+    """The base files and logs of file slices."""
+    return [
+        DataFile(one.partition_path, one.file_id, file.name) for one in slices for file in one.files
     ]
 
 
@@ -96,11 +112,11 @@ class Commit(Work):
     base: TableSchema | None
     listed: FileSystemView | None = None
 
-    def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
-        """Base files that readers see in partitions before the write."""
+    def current_slices(self, partitions: Sequence[PartitionPath]) -> Sequence[FileSlice]:
+        """Slices that readers see in partitions before the write."""
         if self.listed is not None and self.listed.has_listed(partitions):
-            return data_files(self.listed.latest_slices(partitions))
-        return super().current_files(partitions)
+            return self.listed.latest_slices(partitions)
+        return super().current_slices(partitions)
 
     @cached_property
     def schema_text(self) -> str:
@@ -128,20 +144,65 @@ class Commit(Work):
         )
 
     @cached_property
-    def groups(self) -> frozenset[FileGroupId]:
-        """The file groups whose files change or go."""
-        written = {FileGroupId(one.partition_path, one.file_id) for one in self.statuses}
-        return self.replaced | written
+    def outgoing(self) -> frozenset[FileGroupId]:
+        """The file groups whose present files go: those written without logs."""
+        return self.replaced | {
+            FileGroupId(one.partition_path, one.file_id)
+            for one in self.statuses
+            if LogFileName.parse((one.stat.path or "").rpartition("/")[2]) is None
+        }
+
+    def takes_out(self, file: DataFile) -> bool:
+        """Whether a file belongs to a past slice after the write.
+
+        Logs that were complete after the write was requested belong to the base file that it makes:
+        writers go on while a compaction runs.
+        """
+        if file.group not in self.outgoing:
+            return False
+        log = LogFileName.parse(file.name)
+        if log is None or file.group in self.replaced:
+            return True
+        return self._completed.get(log.instant, log.instant) < self.time
+
+    @cached_property
+    def _completed(self) -> Mapping[InstantTime, InstantTime]:
+        return {
+            one.requested_time: one.effective_completion_time
+            for one in self.client.timeline().completed_writes()
+        }
 
     @cached_property
     def touched(self) -> list[PartitionPath]:
-        """The partitions of the table in which files change or go."""
-        return sorted({group.partition_path for group in self.groups})
+        """The partitions of the table in which files come or go."""
+        written = {one.partition_path for one in self.statuses}
+        return sorted(written | {group.partition_path for group in self.replaced})
 
     @cached_property
-    def before(self) -> list[DataFile]:
-        """The files that readers saw in these partitions before it."""
-        return self.current_files(self.touched)
+    def before(self) -> Sequence[FileSlice]:
+        """The slices that readers saw in these partitions before it."""
+        return self.current_slices(self.touched)
+
+    @property
+    def slices_after(self) -> StoredSlices:
+        """Reads slices with the logs that it wrote."""
+        return StoredSlices(self.client, self.client.timeline(), self.time)
+
+    def slice_with(self, file: DataFile, last: FileSlice | None) -> FileSlice:
+        """The slice before, changed by one of its files."""
+        status = FileStatus(file.path, self._sizes[file.path])
+        base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
+        if base is not None:
+            return FileSlice(file.group, self.time, BaseFile(status, base))
+        assert log is not None  # noqa: S101 - a write makes base files and logs
+        logs = (LogFile(status, log),)
+        if last is None:
+            return FileSlice(file.group, self.time, None, logs)
+        return replace(last, log_files=(*last.log_files, *logs))
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        return {one.stat.path or "": one.stat.file_size_in_bytes or 0 for one in self.statuses}
 
 
 @dataclass(eq=False)

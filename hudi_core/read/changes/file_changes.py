@@ -8,7 +8,6 @@ from enum import Enum, auto
 from functools import cached_property, partial
 
 from hudi_core.actions.clean import Cleaned
-from hudi_core.config.kinds import TableType
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
@@ -27,6 +26,7 @@ from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.read.changes.window import WindowWrite
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.plan import PlannedSlice, planned_file, planned_slice
+from hudi_core.read.scan import may_have_logs
 from hudi_core.view.file_system import FileSystemView, written_files
 
 
@@ -236,9 +236,9 @@ class FileChanges:
         written = written_files(self.timeline, self.client.read_commit)
         return FileSystemView(self.index, self.timeline, {}, written)
 
-    @property
+    @cached_property
     def _has_logs(self) -> bool:
-        return self.client.config.table_type is TableType.MERGE_ON_READ
+        return may_have_logs(self.client.config, self.timeline)
 
     def _slice_at(self, group: FileGroupId, time: InstantTime) -> PlannedSlice | None:
         """The slice of a group at an instant, with its logs."""

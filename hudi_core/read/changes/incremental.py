@@ -38,7 +38,7 @@ from hudi_core.read.file_pruning import prune_named
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.plan import PlannedSlice, ReadPlan, ScanPlan, read_schema
-from hudi_core.read.scan import FileScan, scan, slice_merging, virtual_keys
+from hudi_core.read.scan import FileScan, may_have_logs, scan, slice_merging, virtual_keys
 from hudi_core.schema.table_schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 from hudi_core.txn.recovery.lost_completion import is_tidied, require_none_lost
 
@@ -381,7 +381,9 @@ class IncrementalQuery:
     def _comparison(self, columns: Sequence[str], wanted: Filter | None) -> SliceComparison:
         needed = {RECORD_KEY, COMMIT_TIME, *_needed(columns, wanted)}
         names = tuple(name for name in self.schema.names if name in needed)
-        client = self.client
+        client, merging = self.client, None
+        if may_have_logs(client.config, self._timeline):
+            merging = slice_merging(client, self.schema, self._timeline)
         return SliceComparison(
             FileScan(
                 client.files,
@@ -391,7 +393,7 @@ class IncrementalQuery:
                 None,
                 virtual_keys(client, self.schema, ()),
                 shows_keys=True,
-                merging=slice_merging(client, self.schema, self._timeline),
+                merging=merging,
             )
         )
 

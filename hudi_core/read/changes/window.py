@@ -33,7 +33,9 @@ from hudi_core.timeline.serde import decode_commit, decode_replace_commit
 
 FROM_THE_BEGINNING: Final = frozenset({"earliest", "0", "000"})
 """What users of Hudi write for a window without a begin."""
-_ARRANGING: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT, "LOG_COMPACT"})
+_ARRANGING: Final = frozenset(
+    {WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT}
+)
 _LONGEST_WRITE: Final = timedelta(days=1)
 """How long before the window an archived write may have been requested and still be found."""
 
