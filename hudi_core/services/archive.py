@@ -13,6 +13,8 @@ from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
 from hudi_core.actions.clean_of_files import DoneClean, last_clean
 from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.rollback import partitions_replaced_by, written_by
+from hudi_core.config.compaction import CompactionConfig
+from hudi_core.config.kinds import TableType
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import TableServiceError
@@ -139,6 +141,8 @@ def _chosen(
         config.keep_min_commits,
         config.keep_max_commits,
         beyond_savepoint=config.archive_beyond_savepoint,
+        # by those that are left it is known when the next compaction is due
+        compaction_delta_commits=_counted(state.client),
         max_cleans=_CLEANS_KEPT,
     )
     if not rules.is_due(state.timeline):
@@ -149,11 +153,19 @@ def _chosen(
     return plan_archive(state.timeline, rules, cleaned, _needed_by_metadata(state), decides)
 
 
+def _counted(client: TableMetaClient) -> int | None:
+    """How many deltacommits compactions count; ``None`` without log files."""
+    if client.config.table_type is not TableType.MERGE_ON_READ:
+        return None
+    return CompactionConfig.max_delta_commits.read(client.options)
+
+
 def _has_replaced_files(state: TableState, write: Instant) -> bool:
-    """Whether files of the file groups that a write replaced are stored."""
-    metadata = state.client.read_commit(write)
+    """Whether files that a write replaced, or its logs, are stored."""
+    client, metadata = state.client, state.client.read_commit(write)
     if not isinstance(metadata, ReplaceCommitMetadata):
-        return False
+        paths = [one.path for one in metadata.stats if one.path and one.log_files]
+        return any(client.run_map(client.data.head, paths))
     gone = metadata.partition_to_replace_file_ids
     stored = _stored(state, map(PartitionPath, gone))
     return any(_group_of(file) in gone[path] for path in stored for file in stored[path])

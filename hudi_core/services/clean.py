@@ -15,6 +15,7 @@ from hudi_core.actions.clean_of_files import (
     savepointed_files,
 )
 from hudi_core.actions.clean_plan import CleanRules, Needed, Retention, never_back, retain
+from hudi_core.actions.compaction import slices_under_compaction
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.write import WriteConfig
@@ -120,7 +121,11 @@ def _planned(
         retention,
         last if config.clean_incremental else None,
         replaced=lambda: replaced_groups(timeline, client.read_commit),
-        needed=lambda: Needed(savepointed_files(client, timeline).keys(), savepoints),
+        needed=lambda: Needed(
+            savepointed_files(client, timeline).keys(),
+            savepoints,
+            slices_under_compaction(client, timeline),
+        ),
         savepoints=savepoints,
         retained_since=since,
         empty_after=_EMPTY_AFTER,

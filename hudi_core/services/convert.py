@@ -1,4 +1,4 @@
-"""Giving a table that is there another format.
+"""Giving a table that is there another format, or another type.
 
 The metadata of the new format is built once, from the present files. Its history begins there: what
 completed before is complete by a watermark. ``hoodie.table.format`` changes last, under the table's
@@ -7,6 +7,11 @@ lock, so that until then the table is what it was, and a conversion that died is
 The metadata of the former format stays where it is, and is not updated: its readers see the
 table as it was, for as long as its files are not cleaned. The table may be given the format again;
 its metadata is then brought to what the table has become.
+
+A table that becomes one of log files (MERGE_ON_READ) keeps its files. One that becomes
+COPY_ON_WRITE has its logs compacted first: from the compaction on it is the same table in either
+type, so that a conversion that died there is run again, too. Past slices keep their logs, and
+readers of past states merge them.
 """
 
 from __future__ import annotations
@@ -14,11 +19,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from hudi_core.config.compaction import CompactionConfig, CompactionStrategyKind
 from hudi_core.config.format_option import LOCATION, option_key
+from hudi_core.config.kinds import TableType
 from hudi_core.config.stored_table import id_properties
-from hudi_core.config.support import require_writable_table
+from hudi_core.config.support import require_copy_on_write, require_writable_table
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
 from hudi_core.errors import (
     ConcurrentWriterError,
     ForeignCommitError,
@@ -30,12 +38,13 @@ from hudi_core.metadata.lister import table_lister
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.format import FormatCommit
-from hudi_core.model.instant import Action
+from hudi_core.model.instant import PLANNED_ACTIONS, Action
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.plugin.several import JointCommit
+from hudi_core.services.compaction import CompactionService, new_plan
 from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
 from hudi_core.services.placement import claim_for_format
@@ -48,7 +57,7 @@ from hudi_core.txn.recovery.recover import recover
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.storage_move import moved_on
-from hudi_core.txn.table_lock import table_lock
+from hudi_core.txn.table_lock import TableLock, table_lock
 from hudi_core.view.file_system import ViewManager
 
 
@@ -124,6 +133,7 @@ def convert_table(
     before = open_table(path, own)
     if host.name != before.host.name:
         require_recoverable(before.client)
+        host.require(Capability.CONVERSION, *table_needs(before.client.config))
     lock = table_lock(before, config)
     with lock.held_by_service():
         # as it is now: another process may have converted it while this one waited
@@ -135,12 +145,7 @@ def convert_table(
         timeline = client.timeline()
         _require_fitting(table, host, timeline)
         _require_possible_conversion(table, host, timeline)
-        state = recover(TableState.load(table, timeline), config)
-        # a clean that a dead writer left ends in the format that it began with
-        timeline = continue_pending(state, lock).timeline
-        for pending in timeline.pending().where(is_at_work):
-            # it would complete in the format that it began with
-            raise ConcurrentWriterError(client.base_path, pending.requested_time)
+        timeline = _recovered(table, config, lock, timeline)
         _require_fitting(table, host, timeline)
         plan = _plan(table, host.name, timeline, timeline)
         claim_for_format(_as_format(table, host, timeline), host, dry_run=False)
@@ -148,6 +153,21 @@ def convert_table(
         lock.require_lease()
         update_properties(client.storage, new_properties(table, host, receipt))
     return replace(plan, receipt=receipt)
+
+
+def _recovered(
+    table: OpenTable, config: WriteConfig, lock: TableLock, timeline: Timeline
+) -> Timeline:
+    """The timeline after what dead writers left; runs under the lock.
+
+    What is under way completes in the table that it began with: it is refused, and a clean that a
+    dead writer left is ended before.
+    """
+    state = recover(TableState.load(table, timeline), config)
+    timeline = continue_pending(state, lock).timeline
+    for pending in timeline.pending().where(is_at_work):
+        raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
+    return timeline
 
 
 def build_format(
@@ -330,3 +350,137 @@ def _plan(table: OpenTable, to: str, timeline: Timeline, seen: TimelineView) -> 
         instants=completed,
         pending=len(seen.instants) - completed,
     )
+
+
+# --- another type ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TypeConversion:
+    """A change of a table's type that is planned, or was made.
+
+    ``before`` and ``after`` are ``COPY_ON_WRITE`` or ``MERGE_ON_READ``. ``logs`` are the log files
+    that are merged into base files first, of ``slices`` file slices, ``log_bytes`` their bytes.
+    ``pending`` instants are recovered first where their writers are dead.
+    """
+
+    path: str
+    before: TableType
+    after: TableType
+    slices: int = 0
+    logs: int = 0
+    log_bytes: int = 0
+    pending: int = 0
+    is_made: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the table has another type."""
+        return self.before is not self.after
+
+
+def without_type(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options that do not say what the table's type is."""
+    return {key: value for key, value in options.items() if key not in TableKeys.table_type.names}
+
+
+def plan_type_conversion(path: str, options: Mapping[str, str], to: TableType) -> TypeConversion:
+    """Plan of a change of type.
+
+    Nothing is written, and no lock is taken. What the change would refuse is refused.
+    """
+    return _type_plan(open_table(path, without_type(options)), _compacting_all(options), to)
+
+
+def convert_type(
+    path: str,
+    options: Mapping[str, str],
+    to: TableType,
+    engine: Engine,
+    progress: Progress = no_progress,
+) -> TypeConversion:
+    """Change a table's type; the present one changes nothing.
+
+    ``progress`` counts file slices whose logs are merged. Every refusal but that of a writer who
+    comes meanwhile is before anything has changed; after that one the table has the type that it
+    had, and the conversion can be run again.
+    """
+    own, config = without_type(options), _compacting_all(options)
+    table = open_table(path, own)
+    plan = _type_plan(table, config, to)
+    if not plan.is_needed:
+        return plan
+    lock = table_lock(table, config)
+    if plan.logs:
+        CompactionService(table, lock, engine, config, progress).compact()
+    with lock.held_by_service():
+        # as it is now: another process may have converted it while this one waited
+        table = moved_on(open_table(path, own))
+        client = table.client
+        if client.config.table_type is to:
+            return replace(plan, before=to)
+        _require_type(table, to, client.timeline())
+        timeline = _recovered(table, config, lock, client.timeline())
+        _require_type(table, to, timeline)
+        late = new_plan(table.afresh, config)[1] if to is TableType.COPY_ON_WRITE else ()
+        for log in (log for one in late for log in one.log_files):
+            raise ConcurrentWriterError(client.base_path, log.name.instant)
+        lock.require_lease()
+        update_properties(client.storage, {TableKeys.table_type.property_name: to.value})
+    return replace(plan, is_made=True)
+
+
+def _compacting_all(options: Mapping[str, str]) -> WriteConfig:
+    """Options by which one compaction merges all logs."""
+    every = {CompactionConfig.strategy.key: CompactionStrategyKind.UNBOUNDED.value}
+    return WriteConfig.from_options({**without_type(options), **every})
+
+
+def _type_plan(table: OpenTable, config: WriteConfig, to: TableType) -> TypeConversion:
+    client = table.client
+    before, timeline = client.config.table_type, client.timeline()
+    if before is to:
+        return TypeConversion(client.base_path, before, to)
+    _require_type(table, to, timeline)
+    slices = new_plan(table, config)[1] if to is TableType.COPY_ON_WRITE else ()
+    logs = [log for one in slices for log in one.log_files]
+    return TypeConversion(
+        client.base_path,
+        before,
+        to,
+        len(slices),
+        len(logs),
+        sum(log.status.size for log in logs),
+        len(timeline.pending().instants),
+    )
+
+
+def _require_type(table: OpenTable, to: TableType, timeline: Timeline) -> None:
+    """Refuse a type that the table, or its format, cannot have now."""
+    client = table.client
+    require_recoverable(client)
+    made = client.with_properties(
+        {**client.config.raw, TableKeys.table_type.property_name: to.value}
+    )
+    table.host.require(*table_needs(made.config))
+    require_recoverable(made)
+    if made.config.logs_changes:
+        require_copy_on_write(made.config, client.base_path, "log changes")
+    if to is not TableType.COPY_ON_WRITE:
+        return
+    planned = [one.requested_time for one in timeline.pending() if one.action in PLANNED_ACTIONS]
+    if planned:
+        raise TableServiceError(
+            f"Clusterings or compactions of the table at {client.base_path} are pending "
+            f"({', '.join(planned)}), and name log files",
+            "Run them (`hudi compact --run`, `hudi cluster --run`) or roll them back first.",
+            pending=planned,
+        )
+    saved = [one.requested_time for one in timeline.completed().of_actions(Action.SAVEPOINT)]
+    if saved:
+        raise TableServiceError(
+            f"The table at {client.base_path} has savepoints ({', '.join(saved)}), whose log files "
+            "a table of type COPY_ON_WRITE cannot go back to",
+            "Delete the savepoints first.",
+            savepoints=saved,
+        )

@@ -127,7 +127,7 @@ def expired(
     wanted = [PartitionPath(path) for path in config.partitions] or None
     last: dict[PartitionPath, InstantTime] = {}
     for one in table.views().view().latest_slices(wanted):
-        path, time = one.partition_path, one.base_instant
+        path, time = one.partition_path, one.last_instant
         last[path] = max(time, last.get(path, time))
     times: Mapping[PartitionPath, InstantTime | None] = last
     if config.strategy is TtlStrategy.KEEP_BY_CREATION_TIME:

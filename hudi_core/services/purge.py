@@ -11,6 +11,7 @@ from hudi_core.actions.clean_plan import CleanRules, Retention, never_back
 from hudi_core.actions.deletion import DeleteFile
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.support import require_copy_on_write
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, TableServiceError
 from hudi_core.metadata.maintenance.lifecycle import rebuild_metadata_table
@@ -74,8 +75,7 @@ def purge_table(
     Another savepoint that keeps past files, or a stage with rows, refuses the purge with nothing
     deleted, unless the stage came meanwhile: then only its files may hold deleted rows.
     """
-    if is_two_step(table):
-        table.host.require(Capability.CONVERSION)
+    _require_possible(table)
     with locked_for_service(table, lock, config) as locked:
         for pending in locked.timeline.pending().where(is_at_work):
             if pending.action.completed_action in WRITE_ACTIONS:
@@ -111,8 +111,7 @@ def plan_purge(
 
     What the format would no longer name is known once its metadata is rebuilt.
     """
-    if is_two_step(table):
-        table.host.require(Capability.CONVERSION)
+    _require_possible(table)
     state = planned_for_service(table)
     _require_no_stages(state)
     for one in _given_savepoints(state, savepoints):
@@ -124,6 +123,13 @@ def plan_purge(
     changes = [one for one in _logs_of_changes(state, older_than) if one not in cleaned]
     others = _files_of_others(state.table)
     return PurgeResult(state.client.base_path, None, (*files, *changes, *others), ())
+
+
+def _require_possible(table: OpenTable) -> None:
+    client = table.client
+    require_copy_on_write(client.config, client.base_path, "erase rows that log files delete")
+    if is_two_step(table):
+        table.host.require(Capability.CONVERSION)
 
 
 def _files_of_others(table: OpenTable) -> Sequence[str]:

@@ -16,6 +16,7 @@ from hudi_core.actions.clustering import pending_clusterings
 from hudi_core.actions.clustering_plan import PlannedGroup
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.support import require_copy_on_write
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import TableServiceError
@@ -189,6 +190,7 @@ class KeyRewriting:
     def _require_possible(self, table: OpenTable) -> None:
         client = table.client
         client.require_writable()
+        require_copy_on_write(client.config, client.base_path, "rewrite the record keys of files")
         config = client.config
         if not config.populate_meta_fields:
             raise TableServiceError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from hudi_core.actions.compaction import pending_compactions
 from hudi_core.actions.rollback import unfinished
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
@@ -24,7 +25,7 @@ from hudi_core.model.actions import (
 )
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
+from hudi_core.model.instant import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.services.archive import archive_passed_over
 from hudi_core.table_handle import OpenTable
@@ -39,13 +40,13 @@ from hudi_core.txn.recovery.lost_completion import completion_evidence
 from hudi_core.txn.recovery.past_state import require_stored, slices_as_of
 from hudi_core.txn.recovery.recover import is_writing, require_known_actions
 from hudi_core.txn.recovery.restore import continue_restores, restore, tidy_restores
-from hudi_core.txn.recovery.rollback_checks import require_can_be_rolled_back
+from hudi_core.txn.recovery.rollback_checks import require_can_be_rolled_back, require_no_logs_again
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service, planned_for_service
 
-_UNDONE: Final = WRITE_ACTIONS | {Action.CLUSTERING}
+_UNDONE: Final = WRITE_ACTIONS | PLANNED_ACTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def roll_back_instant(
 ) -> Instant:
     """Undo the last completed write, or a dead writer's pending one.
 
-    A clustering is undone in any state, its plan with it.
+    A clustering or compaction is undone in any state, its plan with it.
 
     Rollbacks that were begun and not finished are finished first. So are cleans, before a completed
     write goes: they may delete what the table goes back to.
@@ -212,6 +213,7 @@ def _plan(state: TableState, to: InstantTime) -> RestoreResult:
     archived = (one.instant for one in state.client.archived.load(target.requested_time))
     undone = [one for one in archived if one.action in WRITE_ACTIONS]  # guard takes-archived-out
     undone += [one for one in writes if one.requested_time > target.requested_time]
+    completed = tuple(undone)
     first = min((one.effective_completion_time for one in undone), default=None)
     kept = [one for one in writes if one.requested_time < target.requested_time]
     late = [
@@ -226,7 +228,14 @@ def _plan(state: TableState, to: InstantTime) -> RestoreResult:
             "Restore to a commit that no other one overlaps.",
             instant=target.requested_time,
         )
-    require_stored(state, target.requested_time, undone)
+    require_no_logs_again(state, undone)
+    require_stored(state, target.requested_time, completed)
+    # their plans may name files that go
+    undone += [
+        one
+        for one in pending_compactions(state.timeline)
+        if one.requested_time > target.requested_time
+    ]
     newest_first = tuple(sorted(undone, key=lambda one: one.requested_time, reverse=True))
     return RestoreResult(state.client.base_path, target, None, newest_first)
 

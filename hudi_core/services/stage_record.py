@@ -377,9 +377,9 @@ def _changed_group(table: OpenTable, seen: TimelineView, record: StageRecord) ->
     """Name a file group that is not as the stage found it."""
     metadata, operation = record.metadata, record.operation
     built_on = {
-        group: stat.prev_commit
+        group: before
         for group, stat in _stats(metadata)
-        if stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT)
+        if (before := stat.base_before[0]) not in (None, NO_PREVIOUS_COMMIT)
     }
     if not (built_on or operation.is_replacing):
         return None

@@ -10,6 +10,7 @@ from typing import Any, Final
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.options import GivenOptions
 from hudi_core.config.resolve import given_options, options_as_strings
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import chosen_engine, engine_for
@@ -24,7 +25,17 @@ from hudi_core.services.alter import alter_table, schema_change
 from hudi_core.services.archive import ArchiveResult, archive_table, plan_table_archive
 from hudi_core.services.clean import CleanResult, clean_table, plan_table_clean
 from hudi_core.services.clustering import Clustering, ClusteringService
-from hudi_core.services.convert import Conversion, convert_table, plan_conversion, without_format
+from hudi_core.services.compaction import Compaction, CompactionService
+from hudi_core.services.convert import (
+    Conversion,
+    TypeConversion,
+    convert_table,
+    convert_type,
+    plan_conversion,
+    plan_type_conversion,
+    without_format,
+    without_type,
+)
 from hudi_core.services.mending.differences import TableValidation
 from hudi_core.services.mending.repair import Repair, plan_repair, repair_table
 from hudi_core.services.mending.validate import validate_table
@@ -142,6 +153,24 @@ def run_clusterings(call: TableCall, instant: QueryTime | None) -> list[Clusteri
     return call.session.pointed(done) if done else done
 
 
+def compact(call: TableCall, *, schedule_only: bool = False) -> Compaction:
+    """Merge the logs of file slices into base files."""
+    with compactions(call) as service:
+        if call.dry_run:
+            return service.plan()
+        if schedule_only:
+            return service.schedule()
+        done = service.compact()
+    return done if done.result is None else call.session.pointed(done)
+
+
+def run_compactions(call: TableCall, instant: QueryTime | None) -> list[Compaction]:
+    """Run compactions that are scheduled."""
+    with compactions(call) as service:
+        done = service.run(requested_time(instant))
+    return call.session.pointed(done) if done else done
+
+
 def rewrite_keys(
     call: TableCall, *, materialise: bool, transition: bool, keep_files: bool
 ) -> KeyRewrite:
@@ -169,6 +198,19 @@ def clusterings(call: TableCall) -> Iterator[ClusteringService]:
     """The service of a call; later reads use its table."""
     writer = call.writer(chosen_engine(call.engine))
     service = ClusteringService(
+        writer.table, writer.lock, writer.engine, writer.config, call.progress
+    )
+    try:
+        yield service
+    finally:
+        call.session.opened = service.table
+
+
+@contextmanager
+def compactions(call: TableCall) -> Iterator[CompactionService]:
+    """The service of a call; later reads use its table."""
+    writer = call.writer(chosen_engine(call.engine))
+    service = CompactionService(
         writer.table, writer.lock, writer.engine, writer.config, call.progress
     )
     try:
@@ -292,6 +334,16 @@ def convert(call: TableCall, to: str | Sequence[str]) -> Conversion:
     run = plan_conversion if call.dry_run else convert_table
     done = run(call.session.path, merged, wanted, call.progress)
     return call.changed(done, without_format(merged))
+
+
+def change_type(call: TableCall, to: str) -> TypeConversion:
+    """Change the type."""
+    merged, path = call.merged, call.session.path
+    wanted = TableKeys.table_type.parse_as("to", to)
+    if call.dry_run:
+        return plan_type_conversion(path, merged, wanted)
+    done = convert_type(path, merged, wanted, chosen_engine(call.engine), call.progress)
+    return call.changed(done, without_type(merged))
 
 
 def move_files(call: TableCall) -> StorageConversion:

@@ -27,6 +27,7 @@ from hudi_core.read.query_times import QueryTime, completed_time
 from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.changed_options import still_given
 from hudi_core.services.clustering import cluster_after_commit
+from hudi_core.services.compaction import compact_after_commit
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import expire_after_commit
 from hudi_core.services.progress import Progress, counted, no_progress
@@ -175,7 +176,9 @@ class TableSession:
             self.opened = writer.table
         expire_after_commit(writer)
         self.opened = writer.table
-        cluster_after_commit(writer.table, writer.lock, writer.config, writer.engine)
+        given = writer.table, writer.lock, writer.config, writer.engine
+        compact_after_commit(*given, left=self._left.timeline)
+        cluster_after_commit(*given)
         return self.synced(result)
 
     # --- services --------------------------------------------------------------------------------

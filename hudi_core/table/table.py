@@ -34,7 +34,8 @@ from hudi_core.services.adoption.plan import Adoption, Folder
 from hudi_core.services.archive import ArchiveResult
 from hudi_core.services.clean import CleanResult
 from hudi_core.services.clustering import Clustering
-from hudi_core.services.convert import Conversion
+from hudi_core.services.compaction import Compaction
+from hudi_core.services.convert import Conversion, TypeConversion
 from hudi_core.services.create import SchemaLike, as_arrow_schema, create_table, named_options
 from hudi_core.services.drop import DropResult, drop_table, plan_drop
 from hudi_core.services.history import History, table_history
@@ -152,6 +153,7 @@ class Table:
         partition_by: str | Sequence[str] | None = None,
         ordering_field: str | Sequence[str] | None = None,
         format: str | Sequence[str] | None = None,  # noqa: A002 - the word every user of tables knows
+        table_type: str | None = None,
         options: Options | None = None,
     ) -> Table:
         """Create an empty table.
@@ -173,6 +175,10 @@ class Table:
             Without one the later write wins.
         format
             Name of the table format, ``native`` by default; or several, which get every commit.
+        table_type
+            ``COPY_ON_WRITE`` by default: an upsert writes the files again that it changes. With
+            ``MERGE_ON_READ`` it writes the changes into log files, which readers merge and a
+            compaction ends; the format has to be ``native``.
         options
             Further Hudi options, also for later calls; the named arguments win over them.
 
@@ -187,7 +193,9 @@ class Table:
         CommitStateUnknownError
             The store failed, and the table may be there, without rows.
         """
-        named = named_options(name, record_key, partition_by, ordering_field, format)
+        named = named_options(
+            name, record_key, partition_by, ordering_field, format, table_type=table_type
+        )
         merged = options_as_strings({**given_options(options), **named})
         return cls(create_table(location_of(path), as_arrow_schema(schema), merged), merged)
 
@@ -1252,6 +1260,68 @@ class Table:
         given = services.clustering_options(limits, "", None, partitions)
         return services.cluster(TableCall(self._session, given, engine, progress, dry_run))
 
+    def compact(
+        self,
+        *,
+        schedule_only: bool = False,
+        dry_run: bool = False,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> Compaction:
+        """Merge the log files of a MERGE_ON_READ table into base files.
+
+        Which file slices, options say (``hoodie.compaction.*``). Rows stay what they are, with the
+        times of their commits; readers see base files and logs until the new files are complete,
+        and other writers go on meanwhile. Progress counts file slices.
+
+        Parameters
+        ----------
+        schedule_only
+            Whether only the plan is put on the timeline, for :meth:`run_compactions` in any
+            process.
+
+        Raises
+        ------
+        TableServiceError
+            The table is of type COPY_ON_WRITE, which has no log files.
+        CommitConflictError
+            Another write replaced one of the files meanwhile, and it stays.
+        ConcurrentWriterError, CommitStateUnknownError, LockError
+            See :mod:`hudi_core.txn.transaction`.
+        """
+        call = TableCall(self._session, options, engine, progress, dry_run)
+        return services.compact(call, schedule_only=schedule_only)
+
+    def run_compactions(
+        self,
+        instant: QueryTime | None = None,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> list[Compaction]:
+        """Run compactions that any process has scheduled, the oldest first.
+
+        Those that another process runs are left to it. Progress counts file slices.
+
+        Parameters
+        ----------
+        instant
+            Which one; all by default.
+
+        Raises
+        ------
+        InstantNotFoundError
+            No compaction of that time is scheduled.
+        CommitConflictError
+            Another write replaced one of its files since. It stays, and the compaction is given up.
+        CorruptMetadataError
+            A plan names something else than files of the table. Nothing has changed.
+        """
+        call = TableCall(self._session, options, engine, progress)
+        return services.run_compactions(call, instant)
+
     def rewrite_keys(
         self,
         *,
@@ -1578,6 +1648,40 @@ class Table:
             The metadata could not be made; the table has the format it had. Run it again.
         """
         return services.convert(TableCall(self._session, options, None, progress, dry_run), to)
+
+    def convert_type(
+        self,
+        to: str,
+        *,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> TypeConversion:
+        """Change the table's type: MERGE_ON_READ or COPY_ON_WRITE.
+
+        To MERGE_ON_READ no file changes; writes put changes into log files from then on. To
+        COPY_ON_WRITE all log files are merged into base files first, which progress counts by file
+        slices. Past states stay readable. A conversion that died may be run again.
+
+        Parameters
+        ----------
+        to
+            ``"MERGE_ON_READ"`` or ``"COPY_ON_WRITE"``.
+
+        Raises
+        ------
+        UnsupportedCapabilityError, UnsupportedTableError
+            The table's format has no tables of that type, or the version none that are written;
+            nothing has changed.
+        TableServiceError
+            To COPY_ON_WRITE: a compaction or clustering is pending, or the table has savepoints;
+            nothing has changed.
+        ConcurrentWriterError, LockError
+            Another writer is at work; the table has the type that it had. Run it again.
+        """
+        call = TableCall(self._session, options, engine, progress, dry_run)
+        return services.change_type(call, to)
 
     def convert_storage(
         self,

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.actions.compaction import groups_of_plan, read_compaction
 from hudi_core.base_file.footer import read_columns, read_file_metadata
 from hudi_core.base_file.key_footer import KeyFooter, key_footer
 from hudi_core.config.extension_points import CONFLICT_POINT
@@ -33,10 +34,16 @@ from hudi_core.model.commit import (
     WriteOperation,
     WriteStat,
 )
-from hudi_core.model.conflicts import BaseConflictStrategy, TouchConflicts, completed_since
+from hudi_core.model.conflicts import (
+    BaseConflictStrategy,
+    TouchConflicts,
+    base_files_of,
+    completed_since,
+    touched_groups,
+)
 from hudi_core.model.files import BaseFileName, FileGroupId, FileId, LogFileName
 from hudi_core.model.format import ConflictResolutionStrategy, Granularity
-from hudi_core.model.instant import Instant
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, just_before, parse_instant_time
 from hudi_core.model.operation import operation_recorded
 from hudi_core.model.protocols import TimelineView
@@ -89,6 +96,7 @@ def require_no_conflicts(
             reason = strategy.conflict(mine, read(other))
             if reason is not None:
                 raise _conflict(other, reason, strategy.granularity)
+    _require_not_planned(table.client, mine, instant, now)
     added = AddedKeys(table.client, mine, instant)
     if not added.are_unique:
         return
@@ -124,6 +132,32 @@ def _require_nothing_taken_back(
             other=other,
             granularity="table",
         )
+
+
+def _require_not_planned(
+    client: TableMetaClient, mine: CommitMetadata, instant: Instant, now: TimelineView
+) -> None:
+    """Refuse base files that a planned compaction will not see.
+
+    It was planned while the write was under way, and its own come after these. Log files of the
+    write belong to the slice that the compaction makes.
+    """
+    if mine.operation_type == WriteOperation.COMPACT:
+        return
+    for planned in now.instants:
+        if not _is_compaction(planned) or planned.requested_time < instant.requested_time:
+            continue
+        merged = groups_of_plan(read_compaction(client, planned))
+        for group in sorted(touched_groups(mine) & merged):
+            if base_files_of(mine, group):
+                raise CommitConflictError(
+                    f"The compaction {planned.requested_time} was planned while this write was "
+                    f"under way, and merges file group {group.file_id} of partition "
+                    f"{group.partition_path!r} without the base file of this write",
+                    "Nothing of this write is visible; run it again on the new state of the table.",
+                    other=planned.requested_time,
+                    granularity="file_group",
+                )
 
 
 def _conflict(other: Instant, reason: str, granularity: str) -> CommitConflictError:
@@ -163,6 +197,8 @@ def require_no_early_conflicts(
         if other == instant or not heartbeat.is_alive(storage, other, interval_ms, misses):
             continue
         shared = {_group(one) for one in Markers(storage, other).list()}.intersection(groups)
+        if shared and _is_compaction(client.active.load().find(other)):
+            continue  # it changes no row; what this write does to the files, the commit looks at
         for one in shared:
             raise CommitConflictError(
                 f"Instant {other}, which is under way, changes file group {one.file_id} of "
@@ -171,6 +207,10 @@ def require_no_early_conflicts(
                 other=other,
                 granularity="file_group",
             )
+
+
+def _is_compaction(found: Instant | None) -> bool:
+    return found is not None and found.action is Action.COMPACTION and not found.is_completed
 
 
 def _group(marker: Marker) -> FileGroupId:
@@ -285,9 +325,15 @@ class _WrittenFiles:
 
 
 def with_new_rows(metadata: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:
-    """Yield partition and statistics of each file with rows that are new."""
+    """Yield partition and statistics of base files with new rows.
+
+    Keys that a log adds are keys that its file group had before, but in tables with buckets: who
+    else adds them changes that group.
+    """
     for partition, stats in metadata.partition_to_write_stats.items():
         for stat in stats:
+            if BaseFileName.parse((stat.path or "").rpartition("/")[2]) is None:
+                continue
             is_new_group = stat.prev_commit in (None, "", NO_PREVIOUS_COMMIT)
             if stat.path and stat.num_writes and (stat.num_inserts or is_new_group):
                 yield partition, stat

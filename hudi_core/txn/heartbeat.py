@@ -207,6 +207,15 @@ def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: i
     return age <= promised * (misses + 1) + _CLOCK_STEP_MS
 
 
+def is_of_other_engine(storage: Storage, instant: InstantTime) -> bool:
+    """Whether another engine gives a heartbeat, whose files are empty."""
+    try:
+        beat = _Beat.decode(storage.read(heartbeat_path(instant), _MAX_BYTES))
+    except (PathNotFoundError, FileNotFoundError):
+        return False
+    return not beat.writer
+
+
 def is_of_this_boot(storage: Storage, instant: InstantTime) -> bool:
     """Whether the writer ran on this machine since its start.
 

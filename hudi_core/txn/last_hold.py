@@ -14,6 +14,7 @@ from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.state import ListedFiles, TableState
 
 _MOST_FILES: Final = 10_000
@@ -34,6 +35,14 @@ class LastHold:
         self._left: _Left | None = None
         self._held: HeldMetadata | None = None
         self._options: tuple[object, ...] = ()
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """The timeline as it was left.
+
+        ``None`` where it is not known, or something is pending.
+        """
+        return None if self._left is None else Timeline.of(self._left.instants)
 
     def seen_in(self, state: TableState) -> TableState:
         """A state with what is known, where it is unchanged."""

@@ -68,15 +68,18 @@ def publish_once(
     """
     client, host = table.client, table.host
     expected = metadata.extra_metadata.get(PARENT_KEY)
-    if metadata.operation_type == WriteOperation.ALTER_SCHEMA:
-        return host.complete_schema_change(client, metadata, completed, expected)
-    if (
-        isinstance(metadata, ReplaceCommitMetadata)
-        and metadata.operation_type == WriteOperation.CLUSTER
-    ):
-        # guard is-one-change
-        return host.complete_clustering(client, metadata, completed, statuses, expected)
-    return host.complete_write(client, metadata, completed, statuses, expected)
+    match metadata.operation_type:
+        case WriteOperation.ALTER_SCHEMA:
+            return host.complete_schema_change(client, metadata, completed, expected)
+        case WriteOperation.CLUSTER if isinstance(metadata, ReplaceCommitMetadata):
+            # guard is-one-change
+            return host.complete_clustering(client, metadata, completed, statuses, expected)
+        case WriteOperation.COMPACT:
+            return host.complete_compaction(client, metadata, completed, statuses, expected)
+        case WriteOperation.LOG_COMPACT:
+            return host.complete_log_compaction(client, metadata, completed, statuses, expected)
+        case _:
+            return host.complete_write(client, metadata, completed, statuses, expected)
 
 
 def publish_with_retry(

@@ -1,28 +1,29 @@
-"""Clusterings that died, or are scheduled and not begun.
+"""Clusterings and compactions that died, or are scheduled and not begun.
 
-A scheduled clustering is no write: it stays until it is run or given up, and other
-writers go round its file groups. One that died at work is rolled back; if its plan had been
-scheduled by itself it is put on the timeline again, at a new time, since names of files derive from
-the time and its writer may yet wake up.
+What is scheduled is no write: it stays until it is run or given up. One that died at work is rolled
+back; if its plan had been scheduled by itself it is put on the timeline again, at a new time, since
+names of files derive from the time and its writer may yet wake up. A compaction is then planned
+again: logs that came since its first plan belong to the slice that it merges now.
 """
 
 from __future__ import annotations
 
 from hudi_core.actions.clustering import read_clustering
+from hudi_core.actions.compaction import (
+    groups_of_plan,
+    plan_compaction,
+    read_compaction,
+    runs_at_once,
+)
 from hudi_core.config.kinds import ConcurrencyMode
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.timeline.serde import encode
+from hudi_core.timeline.serde import decode_compaction_plan, encode
 from hudi_core.txn import heartbeat
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.recovery.lost_completion import require_not_completed
 from hudi_core.txn.state import TableState
-
-
-def is_scheduled(instant: Instant) -> bool:
-    """Whether an instant is a clustering that was not begun."""
-    return instant.action is Action.CLUSTERING and instant.state is State.REQUESTED
 
 
 def is_at_work(pending: Instant) -> bool:
@@ -32,21 +33,38 @@ def is_at_work(pending: Instant) -> bool:
     their deletions: one that is pending is of a dead writer, and the next action goes on with it.
     """
     is_under_lock = pending.action in (Action.CLEAN, Action.SAVEPOINT)
-    return not is_under_lock and not is_scheduled(pending)
+    return not is_under_lock and not pending.is_scheduled
 
 
-def schedule_again(state: TableState, body: bytes) -> TableState:
-    """Put the plan of an undone clustering onto the timeline again.
+def schedule_again(state: TableState, undone: Instant, body: bytes) -> TableState:
+    """Put the plan of an undone action onto the timeline again.
 
-    Runs under the lock, after the clustering was rolled back.
+    Of a clustering or compaction. Runs under the lock, after it was rolled back. Nothing is put for
+    a compaction whose slices have no logs any more.
     """
+    found: bytes | None = body
+    if undone.action is Action.COMPACTION:
+        found = _planned_again(state, undone, body)
+    if found is None:
+        return state
     time = state.client.clock.next_time(state.timeline)
-    instant = Instant(time, Action.CLUSTERING, State.REQUESTED)
-    return state.with_instant(state.client.active.create_requested(instant, body))
+    instant = Instant(time, undone.action, State.REQUESTED)
+    return state.with_instant(state.client.active.create_requested(instant, found))
 
 
-def recover_clustering(state: TableState, pending: Instant, config: WriteConfig) -> TableState:
-    """Recover a clustering that is not complete; under the lock.
+def _planned_again(state: TableState, undone: Instant, body: bytes) -> bytes | None:
+    """The plan of an undone compaction, with present logs."""
+    where = state.client.active.path(undone.to(State.REQUESTED))
+    groups = groups_of_plan(decode_compaction_plan(body, where))
+    view = state.table.views().view(state.table.timeline())
+    partitions = sorted({group.partition_path for group in groups})
+    slices = view.latest_slices(partitions)
+    plan = plan_compaction([one for one in slices if one.group in groups])
+    return None if plan is None else encode(plan)
+
+
+def recover_planned(state: TableState, pending: Instant, config: WriteConfig) -> TableState:
+    """Recover a clustering or compaction that is not complete; under the lock.
 
     One that is scheduled is left alone, and so is one at work in an engine that gives no sign of
     life.
@@ -56,28 +74,45 @@ def recover_clustering(state: TableState, pending: Instant, config: WriteConfig)
     body = _kept_plan(state, pending)
     if body is not None and not has_begun:
         return state
-    if body is not None and is_scheduled(pending):
-        # who runs it holds the lock from the first sign of life to the inflight file
+    is_plan = body is not None and pending.is_scheduled
+    if is_plan and not heartbeat.is_of_other_engine(client.storage, time):
+        # who runs it here holds the lock from the first sign of life to the inflight file
         rollback.drop_unwritten(state, pending, is_scheduled=True)
         return state
-    if has_begun and heartbeat.is_alive(
-        client.storage, time, config.heartbeat_interval_ms, config.heartbeat_misses
-    ):
-        if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
+    if has_begun and is_run(state, pending, config):
+        # another engine, which has no inflight file yet, does not share the lock from there on
+        is_alone = config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER
+        if is_alone and not pending.is_scheduled:
             raise ConcurrentWriterError(client.base_path, time)
         return state
-    if is_scheduled(pending):
+    if is_plan:
+        rollback.drop_unwritten(state, pending, is_scheduled=True)
+        return state
+    if pending.is_scheduled:
         rollback.drop_unwritten(state, pending)
         return state.without(pending)
     require_not_completed(state, pending)
     state, _ = rollback.roll_back(state, pending)
-    return state if body is None else schedule_again(state, body)
+    return state if body is None else schedule_again(state, pending, body)
+
+
+def is_run(state: TableState, pending: Instant, config: WriteConfig) -> bool:
+    """Whether a process runs a clustering or compaction, and is alive."""
+    return heartbeat.is_alive(
+        state.client.storage,
+        pending.requested_time,
+        config.heartbeat_interval_ms,
+        config.heartbeat_misses,
+    )
 
 
 def _kept_plan(state: TableState, pending: Instant) -> bytes | None:
-    """Requested file of a clustering, if its plan stays.
+    """Requested file of a clustering or compaction, if its plan stays.
 
     ``None`` where who scheduled it was to run it too.
     """
+    if pending.action is Action.COMPACTION:
+        plan = read_compaction(state.client, pending)
+        return None if runs_at_once(plan) else encode(plan)
     found = read_clustering(state.client, pending)
     return encode(found.body) if found.is_scheduled else None

@@ -28,7 +28,7 @@ from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.extra_metadata import CommitExtras
 from hudi_core.model.files import join_path
 from hudi_core.model.format import FormatCommit
-from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant import PLANNED_ACTIONS, Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, commit_result
 from hudi_core.storage.location import parse_location
@@ -361,7 +361,7 @@ class Transaction:
         elif marked:
             state, _ = rollback.roll_back(state, self.instant)
             if self.scheduled is not None:
-                schedule_again(state, self.scheduled)
+                schedule_again(state, self.instant, self.scheduled)
         else:
             rollback.drop_unwritten(state, self.instant, is_scheduled=self.scheduled is not None)
 
@@ -474,10 +474,10 @@ class Transaction:
 def leave_heartbeat(heartbeat: Heartbeat, instant: Instant) -> None:
     """End the heartbeat of an action that the next writer recovers.
 
-    That of a clustering stays: by it the next writer knows that it was none of another engine,
-    which may be at work without one.
+    That of a clustering or compaction stays: by it the next writer knows that it was none of
+    another engine, which may be at work without one.
     """
-    if instant.action is Action.CLUSTERING:
+    if instant.action in PLANNED_ACTIONS:
         heartbeat.cease()
     else:
         heartbeat.stop()

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
-import pyarrow as pa
-
-from hudi_core.config.merge_rules import merge_rules
-from hudi_core.errors import CorruptMetadataError, DataFileError, UnsupportedTableError
-from hudi_core.file_slice.blocks import blocks_of_slice, torn_bytes
-from hudi_core.file_slice.log_rows import written_rows
+from hudi_core.errors import CorruptMetadataError, DataFileError
+from hudi_core.file_slice.blocks import torn_bytes
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.difference import Difference
@@ -29,45 +24,9 @@ from hudi_core.model.files import (
 )
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.read.plan import ReadPlan, planned_slice, read_schema
-from hudi_core.read.scan import file_scan
 from hudi_core.services.mending.differences import Source
 from hudi_core.timeline.active import LAYOUT_1
 from hudi_core.view.committed_files import CommittedFiles
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedSlices:
-    """Reads the file slices of a table with logs.
-
-    ``DataFileError``: one cannot be read.
-    """
-
-    client: TableMetaClient
-    timeline: TimelineView
-
-    def written(self, log: FileStatus) -> Iterator[pa.Table]:
-        """The rows of each block, in its own columns."""
-        client, timeline = self.client, self.timeline
-        with self._named():
-            blocks = blocks_of_slice(client.files, [log], timeline, None)
-            rules, schema = merge_rules(client.config), read_schema(client, timeline)
-            yield from written_rows(client.files, blocks, schema, rules)
-
-    def merged(self, one: FileSlice, columns: Sequence[str]) -> pa.Table:
-        """Columns of the rows of a slice, with virtual keys."""
-        planned = planned_slice(self.client, one, {})
-        schema = self.client.schema_at(self.timeline).with_meta()
-        plan = ReadPlan((planned,), schema, timeline=self.timeline)
-        with self._named():
-            return replace(file_scan(self.client, plan, columns), shows_keys=True).table([planned])
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except (CorruptMetadataError, UnsupportedTableError) as error:
-            raise DataFileError(self.client.base_path, error.what) from error
 
 
 @dataclass(frozen=True, slots=True)

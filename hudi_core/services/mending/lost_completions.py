@@ -29,6 +29,7 @@ from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import engine_for
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
@@ -46,6 +47,7 @@ from hudi_core.model.files import (
     FileGroup,
     FileGroupId,
     FileSlice,
+    LogFileName,
     PartitionPath,
     join_path,
 )
@@ -144,6 +146,8 @@ class _Commit:
             lister, before, replaced_groups(before, read), written_files(before, read)
         )
         self._files = files_written(table, instant)
+        self._slices = StoredSlices(table.client, before)
+        self._logs = StoredSlices(table.client, before, instant.requested_time)
 
     def metadata(self) -> CommitMetadata:
         operation = self._operation()
@@ -154,8 +158,13 @@ class _Commit:
             for partition, names in self._files.items()
         }
         extra = {SCHEMA_KEY: self._schema().to_avro(self._client.config.name)}
-        if self._instant.action is Action.COMMIT:
-            return CommitMetadata(stats, extra_metadata=extra, operation_type=operation.value)
+        if self._instant.action.completed_action is not Action.REPLACECOMMIT:
+            return CommitMetadata(
+                stats,
+                compacted=operation is WriteOperation.COMPACT,
+                extra_metadata=extra,
+                operation_type=operation.value,
+            )
         return ReplaceCommitMetadata(
             stats,
             extra_metadata=extra,
@@ -164,22 +173,30 @@ class _Commit:
         )
 
     def _operation(self) -> WriteOperation:
-        if self._instant.action is Action.CLUSTERING:
-            return WriteOperation.CLUSTER
+        planned = {
+            Action.CLUSTERING: WriteOperation.CLUSTER,
+            Action.COMPACTION: WriteOperation.COMPACT,
+            Action.LOGCOMPACTION: WriteOperation.LOG_COMPACT,
+        }
+        if self._instant.action in planned:
+            return planned[self._instant.action]
         operation = self._client.read_commit(self._instant.to(State.INFLIGHT)).operation_type
         if operation in tuple(WriteOperation):
             return WriteOperation(operation)
-        if self._instant.action is Action.COMMIT:
+        if self._instant.action in (Action.COMMIT, Action.DELTACOMMIT):
             return WriteOperation.UPSERT
         raise self._unknown("its inflight file does not name the operation")
 
     def _stat(self, partition: PartitionPath, name: str) -> WriteStat:
-        path, parsed = join_path(partition, name), BaseFileName.parse(name)
-        if parsed is None:
-            raise self._unknown(f"{path} is no base file")
+        path, log = join_path(partition, name), LogFileName.parse(name)
+        parsed = BaseFileName.parse(name) or log
+        if parsed is None or (log is not None and log.is_cdc):
+            raise self._unknown(f"{path} is no base file and no log of a file slice")
         group = FileGroupId(partition, parsed.file_id)
         slices = self._before.latest_slices([partition])
         before = next((one for one in slices if one.group == group), None)
+        if log is not None:
+            return self._log_stat(path, log, before)
         new = read_columns(self._client, path, [RECORD_KEY, COMMIT_TIME])
         keys, old = new.column(RECORD_KEY), self._keys(before)
         has_times = COMMIT_TIME in self._client.config.stored_meta_columns
@@ -204,15 +221,44 @@ class _Commit:
             prev_base_file=None if base is None else base.status.name,
         )
 
+    def _log_stat(self, path: str, log: LogFileName, before: FileSlice | None) -> WriteStat:
+        """What a log did to its slice, its rows being updates."""
+        stored = self._client.data.head(path)
+        if stored is None:
+            raise self._unknown(f"{path} is gone")
+        rows, deletes = self._logs.counts(stored)
+        base = None if before is None else before.base_file
+        return WriteStat(
+            file_id=str(log.file_id),
+            path=path,
+            prev_commit=self._instant.requested_time,
+            num_writes=rows,
+            num_deletes=deletes,
+            num_update_writes=rows,
+            total_write_bytes=stored.size,
+            file_size_in_bytes=stored.size,
+            partition_path=path.rpartition("/")[0],
+            log_version=log.version,
+            log_offset=0,
+            base_file="" if base is None else base.status.name,
+            log_files=(str(log),),
+        )
+
     def _keys(self, before: FileSlice | None) -> pa.ChunkedArray:
-        if before is None or before.base_file is None:
+        if before is None:
             return pa.chunked_array([], pa.string())
-        return read_columns(self._client, before.base_file.path, [RECORD_KEY]).column(RECORD_KEY)
+        return self._slices.columns(before, [RECORD_KEY]).column(RECORD_KEY)
 
     def _schema(self) -> TableSchema:
         """The columns in a file of the commit, else the previous ones."""
-        for partition, names in self._files.items():
-            footer = read_file_metadata(self._client, join_path(partition, names[0])).metadata or {}
+        files = (
+            join_path(partition, name)
+            for partition, names in self._files.items()
+            for name in names
+            if BaseFileName.parse(name) is not None
+        )
+        for path in files:
+            footer = read_file_metadata(self._client, path).metadata or {}
             text = footer.get(AVRO_SCHEMA_FOOTER.encode())
             if text is not None:
                 config = self._client.config
@@ -285,7 +331,7 @@ class ReturnedGroup:
     @property
     def is_written(self) -> bool:
         """Whether something was written to it since."""
-        return self.group.latest.base_instant > self.by
+        return self.group.latest.last_instant > self.by
 
     @property
     def difference(self) -> Difference:
@@ -392,13 +438,15 @@ def _without_old_rows(table: OpenTable, left: Sequence[ReturnedGroup]) -> Iterat
     returned = {one.group.id: one for one in left}
     partitions = sorted({one.partition_path for one in returned})
     others: dict[PartitionPath, list[pa.ChunkedArray]] = {}
-    slices = table.views().view().latest_slices(partitions)
+    view = table.views().view()
+    slices, stored = view.latest_slices(partitions), StoredSlices(table.client, table.timeline())
     for one in slices:
-        if one.group not in returned and one.base_file is not None:
-            rows = read_columns(table.client, one.base_file.path, [RECORD_KEY])
+        if one.group not in returned:
+            rows = stored.columns(one, [RECORD_KEY])
             others.setdefault(one.partition_path, []).append(rows.column(RECORD_KEY))
     for one in slices:
-        if one.group in returned and one.base_file is not None:
+        # those with logs wait until these are compacted
+        if one.group in returned and one.base_file is not None and not one.log_files:
             rows = read_columns(table.client, one.base_file.path, [RECORD_KEY, COMMIT_TIME])
             chunks = [chunk for keys in others.get(one.partition_path, ()) for chunk in keys.chunks]
             elsewhere = pa.chunked_array(chunks, pa.string())

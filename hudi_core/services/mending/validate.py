@@ -9,7 +9,7 @@ while the comparison runs is left out of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from hudi_core.base_file.footer import (
     opened_file,
 )
 from hudi_core.config.key_settings import why_unmade
-from hudi_core.config.kinds import TableType
 from hudi_core.errors import (
     CommitConflictError,
     CorruptMetadataError,
@@ -34,6 +33,7 @@ from hudi_core.errors import (
     UnpublishedCommitsError,
     UnsupportedTableError,
 )
+from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.maintenance.validator import ValidationReport
 from hudi_core.metadata.maintenance.validator import validate as validate_metadata
@@ -46,7 +46,7 @@ from hudi_core.metadata.table import (
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.difference import Difference
 from hudi_core.model.file_index import FileIndex, NamedFile, StatedColumn
-from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath
+from hudi_core.model.files import FileGroupId, FileSlice, FileStatus
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
@@ -57,7 +57,7 @@ from hudi_core.services.mending.differences import (
     compare_keys,
     find_repeated_keys,
 )
-from hudi_core.services.mending.logs import LogComparison, LoggedSlices
+from hudi_core.services.mending.logs import LogComparison
 from hudi_core.services.mending.lost_completions import lost_completions, returned_groups
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.storage.hadoop_checksums import stale_checksums
@@ -340,7 +340,7 @@ class _Comparison:
             return None
         try:
             self._compare_stored_keys(list(stored))
-            merged = LoggedSlices(self._client, self._fenced).merged
+            merged = StoredSlices(self._client, self._fenced).merged
             found = find_repeated_keys(self._client, self._slices, merged)
         except (DataFileError, RecordKeyError, CorruptMetadataError) as error:
             if isinstance(error, RecordKeyError):
@@ -493,7 +493,7 @@ class _Comparison:
             self._found.append(due)
             return
         try:
-            report: ValidationReport = compare_metadata(client, checks)
+            report: ValidationReport = validate_metadata(client, checks)
         except CorruptMetadataError as error:
             self._say(Source.METADATA_TABLE, where, _REPAIR, error.what)
             return
@@ -522,21 +522,6 @@ class _Comparison:
         for path in stale_checksums(client.storage, *checksum_folders(self._table)):
             what = "that of the file, or none: Hadoop does not read a file that is not as it says"
             self._say(Source.CHECKSUM, path, what, "another one; `hudi table repair` removes it")
-
-
-def compare_metadata(
-    client: TableMetaClient,
-    checks: Collection[Check] = ALL_CHECKS,
-    partitions: Collection[PartitionPath] | None = None,
-) -> ValidationReport:
-    """Compare a table's metadata table with its files.
-
-    Ranges and indexes of keys are compared with the rows in its logs as well.
-    ``partitions`` limits the files only: indexes are compared as a whole.
-    """
-    has_logs = client.config.table_type is TableType.MERGE_ON_READ
-    reader = LoggedSlices(client, client.timeline()) if has_logs else None
-    return validate_metadata(client, checks, partitions, reader)
 
 
 def checksum_folders(table: OpenTable) -> tuple[str, ...]:

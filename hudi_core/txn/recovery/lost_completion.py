@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from hudi_core.actions.compaction import instants_compacted, pending_compactions
 from hudi_core.actions.rollback import files_of_instant, planned
 from hudi_core.errors import CorruptMetadataError, LostCompletionError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
@@ -76,6 +78,8 @@ def require_none_lost(
 def completion_evidence(state: TableState, pending: Instant) -> str | None:
     """What shows that a pending write was complete; ``None`` where nothing does.
 
+    A compaction is planned of what is complete.
+
     Looked for only where a writer is gone, so it may read the commits that came later.
     """
     if pending.action.completed_action not in WRITE_ACTIONS:
@@ -118,13 +122,17 @@ def recorded_at(state: TableState, pending: Instant) -> InstantTime | None:
 
 
 def _built_upon(table: OpenTable, timeline: Timeline, pending: Instant) -> Instant | None:
+    client, time = table.client, pending.requested_time
     for later in timeline.completed_writes():
-        if later.requested_time > pending.requested_time and any(
-            stat.prev_commit == pending.requested_time
-            for stat in table.client.read_commit(later).stats
-        ):
-            return later
-    return None
+        if later.requested_time > time:
+            metadata = client.read_commit(later)
+            is_compaction = metadata.operation_type == WriteOperation.COMPACT
+            if any(time in stat.base_before for stat in metadata.stats) or (
+                is_compaction and time in instants_compacted(client, later)
+            ):
+                return later
+    planned = (one for one in pending_compactions(timeline) if one.requested_time > time)
+    return next((one for one in planned if time in instants_compacted(client, one)), None)
 
 
 def is_tidied(client: TableMetaClient, pending: Instant) -> bool:

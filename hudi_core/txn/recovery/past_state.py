@@ -12,7 +12,11 @@ from typing import NamedTuple
 from hudi_core.actions.clean import Cleaned, require_not_cleaned
 from hudi_core.errors import HistoryExpiredError
 from hudi_core.metadata.lister import table_lister
-from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata, ReplaceCommitMetadata
+from hudi_core.model.commit import (
+    NO_PREVIOUS_COMMIT,
+    CommitMetadata,
+    ReplaceCommitMetadata,
+)
 from hudi_core.model.files import (
     BaseFileName,
     FileGroupId,
@@ -28,8 +32,8 @@ from hudi_core.view.file_system import FileSystemView, replaced_groups, written_
 from hudi_core.view.storage_lister import StorageLister
 
 
-class LostFile(NamedTuple):
-    """A file of a past state that storage lacks.
+class PastFile(NamedTuple):
+    """A base file of a past state.
 
     ``instant`` is the requested time of the write that made it; ``path`` may be only what is known
     of the path.
@@ -73,7 +77,7 @@ def require_stored(state: TableState, time: InstantTime, undone: Sequence[Instan
         raise HistoryExpiredError(*lost)
 
 
-def lost_files(state: TableState, undone: Mapping[Instant, CommitMetadata]) -> Iterator[LostFile]:
+def lost_files(state: TableState, undone: Mapping[Instant, CommitMetadata]) -> Iterator[PastFile]:
     """Files that the state before some writes needs, and that are gone."""
     own = {one.requested_time for one in undone}
     written = [
@@ -83,10 +87,10 @@ def lost_files(state: TableState, undone: Mapping[Instant, CommitMetadata]) -> I
         for stat in stats
     ]
     built_on = [
-        (partition, stat)
+        (partition, stat.file_id, time or "", name)
         for partition, stat in written
-        if stat.prev_commit not in own
-        and (stat.prev_base_file or stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT))
+        for time, name in (stat.base_before,)
+        if time not in own and (name or time not in (None, NO_PREVIOUS_COMMIT))
     ]
     replaced = {
         FileGroupId(PartitionPath(partition), FileId(file_id)): instant.requested_time
@@ -98,20 +102,17 @@ def lost_files(state: TableState, undone: Mapping[Instant, CommitMetadata]) -> I
     for partition, stat in written:
         # the first of them that wrote a group says what was there before
         replaced.pop(FileGroupId(partition, FileId(stat.file_id or "")), None)
-    partitions = {partition for partition, _ in built_on}
+    partitions = {partition for partition, *_ in built_on}
     partitions |= {group.partition_path for group in replaced}
     names = _stored_names(state, sorted(partitions))
     parsed = {path: [*filter(None, map(BaseFileName.parse, names[path]))] for path in partitions}
-    for partition, stat in built_on:
-        if stat.prev_base_file:
-            name = stat.prev_base_file.rpartition("/")[2]
+    for partition, file_id, time, name in built_on:
+        if name:
             if name not in names[partition]:
-                yield LostFile(stat.prev_commit or "", join_path(partition, name))
-        elif (stat.file_id, stat.prev_commit) not in {
-            (file.file_id, file.instant) for file in parsed[partition]
-        }:
-            where = join_path(partition, str(stat.file_id))
-            yield LostFile(stat.prev_commit or "", f"the base file of file group {where}")
+                yield PastFile(time, join_path(partition, name))
+        elif (file_id, time) not in {(file.file_id, file.instant) for file in parsed[partition]}:
+            where = join_path(partition, str(file_id))
+            yield PastFile(time, f"the base file of file group {where}")
     cleaned = Cleaned(state.client, state.timeline)
     for group, time in replaced.items():
         there = (
@@ -122,10 +123,10 @@ def lost_files(state: TableState, undone: Mapping[Instant, CommitMetadata]) -> I
         newest = max(there, default=None)
         deleted = cleaned.since(just_before(time)).get(group)
         if deleted is not None and deleted.was_after(newest or ""):
-            yield LostFile(deleted.instant, deleted.path)
+            yield PastFile(deleted.instant, deleted.path)
         elif newest is None:
             where = join_path(group.partition_path, group.file_id)
-            yield LostFile(time, f"every base file of file group {where}")
+            yield PastFile(time, f"every base file of file group {where}")
 
 
 def _stored_names(

@@ -2,9 +2,9 @@
 
 What the Hudi timeline holds and the table's format does not is published first, or taken back, in
 the order of completion. A pending write whose heartbeat has stopped is rolled back; one whose
-writer is alive is left alone or, where no lock is shared, stops this writer. Clusterings are
-:mod:`hudi_core.txn.scheduled`'s. Pending actions of kinds that are not built here stop this writer:
-going on over a compaction of another engine would lose rows.
+writer is alive is left alone or, where no lock is shared, stops this writer. Clusterings
+and compactions are :mod:`hudi_core.txn.scheduled`'s. Pending actions of kinds that are not built
+here stop this writer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.maintenance.indexing import is_own_indexing, recover_pending_indexing
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.files import FileStatus, join_path
-from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.storage.probes import sweep
 from hudi_core.storage.temp_folders import TEMP_FOLDER
@@ -39,11 +39,11 @@ from hudi_core.txn.recovery.lost_completion import require_not_completed
 from hudi_core.txn.recovery.restore import continue_restores, tidy_restores
 from hudi_core.txn.recovery.roll_forward import RECORDED, roll_forward_pending
 from hudi_core.txn.savepoints import without_begun_savepoints
-from hudi_core.txn.scheduled import recover_clustering
+from hudi_core.txn.scheduled import recover_planned
 from hudi_core.txn.state import TableState
 from hudi_core.txn.storage_move import continue_move
 
-_OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
+_OWN_WRITES: Final = WRITE_ACTIONS | PLANNED_ACTIONS
 _CONTINUED: Final = frozenset({*RECORDED, Action.SAVEPOINT, Action.RESTORE})
 """Actions that are finished, or dropped, whichever writer began them."""
 _LEFT: Final = frozenset({Action.CLEAN, Action.SAVEPOINT})
@@ -80,8 +80,8 @@ def recover(
     for pending in state.timeline.pending():
         if pending.action in _LEFT:
             continue
-        if pending.action is Action.CLUSTERING:
-            state = recover_clustering(state, pending, config)  # guard takes-back
+        if pending.action in PLANNED_ACTIONS:
+            state = recover_planned(state, pending, config)  # guard takes-back
         elif is_writing(state.table, pending, config):
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)

@@ -40,7 +40,7 @@ from hudi_core.metadata.state import MetadataState
 from hudi_core.model.actions import RollbackMetadata, RollbackPlan
 from hudi_core.model.files import FileStatus, PartitionPath, join_path
 from hudi_core.model.format import Publication
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
+from hudi_core.model.instant import PLANNED_ACTIONS, WRITE_ACTIONS, Instant, State
 from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
@@ -172,13 +172,13 @@ def drop_unwritten(state: TableState, target: Instant, *, is_scheduled: bool = F
     """
     if state.metadata is not None:
         undo(state.metadata, target.requested_time)
-    if target.action is not Action.CLUSTERING:
+    if target.action not in PLANNED_ACTIONS:
         _remove_signs_of_life(state.client, target)
     if is_scheduled:
         state.client.active.delete(target.to(State.INFLIGHT))
     else:
         remove_from_timeline(state.client, target)
-    if target.action is Action.CLUSTERING:
+    if target.action in PLANNED_ACTIONS:
         # last: without them it would be taken for one of another engine
         _remove_signs_of_life(state.client, target)
 

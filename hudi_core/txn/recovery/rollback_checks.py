@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from hudi_core.actions.compaction import instants_compacted, pending_compactions
+from hudi_core.config.kinds import TableType
 from hudi_core.errors import ForeignCommitError, HistoryExpiredError, TableServiceError
 from hudi_core.metadata.session import can_undo
+from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
@@ -20,11 +23,13 @@ from hudi_core.txn.state import TableState
 def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
     """Refuse a rollback that would lose rows of other writes.
 
-    ``state`` must be read under the lock. Refused are a write that later ones build on, that a
-    savepoint holds, that alone shows that earlier writes are archived, or whose replaced files are
-    gone.
+    ``state`` must be read under the lock. Refused are a write that later ones build on, or that a
+    compaction is planned to merge, that a savepoint holds, that alone shows that earlier writes are
+    archived, or whose replaced files are gone.
     """
     _require_not_built_upon(state.timeline, target)  # guard looks-at-later
+    _require_not_planned(state, target)
+    require_no_logs_again(state, [target])
     _require_no_savepoint(state.timeline, target)  # guard looks-at-savepoints
     _require_archived_still_count(state, target)  # guard looks-at-history
     _require_not_cleaned(state, target)  # guard looks-at-files
@@ -73,6 +78,46 @@ def _require_not_built_upon(timeline: Timeline, target: Instant) -> None:
         )
 
 
+def _require_not_planned(state: TableState, target: Instant) -> None:
+    """Refuse if a pending compaction merges files of the write."""
+    time = target.requested_time
+    for pending in pending_compactions(state.timeline):
+        if time in instants_compacted(state.client, pending):
+            raise TableServiceError(
+                f"Instant {time} cannot be rolled back: the compaction {pending.requested_time} is "
+                "planned to merge its files",
+                f"Run the compaction or roll it back first: `hudi rollback "
+                f"{state.client.base_path} {pending.requested_time}`.",
+                instant=time,
+                later=[pending.requested_time],
+            )
+
+
+def require_no_logs_again(state: TableState, undone: Iterable[Instant]) -> None:
+    """Refuse to undo what has merged logs, in a table without any.
+
+    Readers of a COPY_ON_WRITE table take base files alone.
+    """
+    client = state.client
+    if client.config.table_type is not TableType.COPY_ON_WRITE:
+        return
+    for one in undone:
+        merged = one.action is Action.DELTACOMMIT or (
+            one.action is Action.COMMIT
+            and one.is_completed
+            and client.read_commit(one).operation_type == WriteOperation.COMPACT
+        )
+        if merged:
+            time = one.requested_time
+            raise TableServiceError(
+                f"Instant {time} cannot be undone: the table would have log files again, and it is "
+                "of type COPY_ON_WRITE by now",
+                f"Make it one of log files first: `hudi table convert {client.base_path} --type "
+                "MERGE_ON_READ`.",
+                instant=time,
+            )
+
+
 def _require_no_savepoint(timeline: Timeline, target: Instant) -> None:
     instant = target.requested_time
     if timeline.find(instant, Action.SAVEPOINT) is not None:
@@ -118,7 +163,7 @@ def _require_not_compacted(state: TableState, target: Instant) -> None:
         instant = target.requested_time
         raise TableServiceError(
             f"Instant {instant} cannot be rolled back: a compaction of the metadata table has "
-            "taken its keys into an index",
+            "taken its keys into an index, or one was built after it",
             "Drop the indexes of keys (hudi metadata drop), roll back, and build them again.",
             instant=instant,
         )
