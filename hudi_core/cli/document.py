@@ -38,7 +38,9 @@ RESULTS: Final[Mapping[str, str]] = {
     "hive_style=config.hive_style key_generator=config.keygen_name ordering_field=@ordering_field "
     "merge_mode=config.merge_mode timezone=config.timezone zone=config.zone writes=@writes "
     "pending=@pending latest_write=@latest_write partitions=@partitions file_groups=@file_groups "
-    "bytes=@bytes log_files=@log_files log_bytes=@log_bytes columns=@columns slices=@slices",
+    "bytes=@bytes log_files=@log_files log_bytes=@log_bytes "
+    "logs_since=@logs_since columns=@columns slices=@slices",
+    "TypeConversion": f"{_CALL} from=before to=after changed=is_made slices logs log_bytes pending",
     "Upgrade": f"{_CALL} from=before to=after changed=@changed resumed=is_resumed "
     "properties=@properties timeline=@timeline archives pending=@pending "
     "metadata_partitions=partitions",
@@ -53,6 +55,8 @@ each item, and ``#`` their number.
 _PARTS: Final[Mapping[str, str]] = {
     "Clustering": "instant completed=result.instant.completion_time files bytes=size new_files "
     "new_bytes=result.bytes_written groups",
+    "Compaction": "instant completed=result.instant.completion_time slices logs log_bytes "
+    "new_files=result.files new_bytes=result.bytes_written",
     "Difference": "source subject expected found",
     "ForeignChanges": "format=table_format commits version hudi_version added_files=added.# "
     "added_rows removed_files=removed.# removed_rows deleted_rows changes_rows problem",
@@ -67,6 +71,8 @@ _PARTS: Final[Mapping[str, str]] = {
     "PartitionSize": "baseFileCount=base_files logFileCount=log_files "
     "totalBaseFileSizeInBytes=base_bytes totalLogFileSizeInBytes=log_bytes",
     "Placement": "strategy paths",
+    "FileSlice": "partition=partition_path file_group=file_id base_instant logs=log_files.# "
+    "bytes=total_size",
     "PlannedGroup": "partition=partition_path files=files.path bytes=size new_files=outputs",
     "Rebuilt": "files records differences not_compared=unreadable orphans lost_indexes=gone",
     "RepeatedKey": "key files=paths",

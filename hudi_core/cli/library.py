@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hudi_core.config.write import WriteConfig
     from hudi_core.doors.connector import Connector
     from hudi_core.ingestion import ingest
+    from hudi_core.metadata.maintenance.validator import validate
     from hudi_core.metadata.snapshot import MetadataSnapshot
     from hudi_core.metadata.table import METADATA_FOLDER
     from hudi_core.model.files import PartitionPath
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from hudi_core.plugin.registry import FormatRegistry
     from hudi_core.read.connector.handles import TableName
     from hudi_core.services.adoption.source import PLAIN
+    from hudi_core.services.convert import without_type
     from hudi_core.services.drop import drop_table, plan_drop
     from hudi_core.services.history import table_history, timeline_states
-    from hudi_core.services.mending.validate import compare_metadata
     from hudi_core.services.metadata import (
         MetadataOperator,
         list_files,
@@ -66,7 +67,6 @@ __all__ = [
     "TrinoConfig",
     "TrinoService",
     "WriteConfig",
-    "compare_metadata",
     "drop_table",
     "groups_under_compaction",
     "ingest",
@@ -89,7 +89,9 @@ __all__ = [
     "timeline_states",
     "to_epoch_millis",
     "upgrade_table",
+    "validate",
     "without_placement",
+    "without_type",
 ]
 
 _HOMES: Final = {
@@ -132,8 +134,9 @@ _HOMES: Final = {
     "timeline_states": "hudi_core.services.history",
     "to_epoch_millis": "hudi_core.model.instant_time",
     "upgrade_table": "hudi_core.services.upgrade",
-    "compare_metadata": "hudi_core.services.mending.validate",
+    "validate": "hudi_core.metadata.maintenance.validator",
     "without_placement": "hudi_core.services.relocate",
+    "without_type": "hudi_core.services.convert",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

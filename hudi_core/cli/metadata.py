@@ -221,7 +221,7 @@ def _validate(
     library.require_metadata(client)
     wanted = [library.PartitionPath(one.strip("/")) for one in partition or ()]
     checks = {one for one in Check if flags[_flag(one)]} or ALL_CHECKS
-    return library.compare_metadata(client, checks, wanted or None)
+    return library.validate(client, checks, wanted or None)
 
 
 @metadata_app.command("validate")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hudi_core.services.archive import ArchiveResult
     from hudi_core.services.clean import CleanResult
     from hudi_core.services.clustering import Clustering
+    from hudi_core.services.compaction import Compaction
     from hudi_core.services.partition_ttl import Expiry
     from hudi_core.services.purge import PurgeResult
     from hudi_core.services.rollback import RestoreResult, Savepoint
@@ -209,6 +210,65 @@ def _clustered(done: Sequence[Clustering], call: Call) -> Iterator[Part]:
             yield UNCHANGED
         else:
             yield f"Scheduled as instant {one.instant}: `hudi cluster {path} --run` runs it."
+
+
+# --- compaction -----------------------------------------------------------------------------------
+
+
+def _check_compaction(given: dict[str, Any]) -> None:
+    if given["run"] is not None and (given["schedule_only"] or given["dry_run"]):
+        raise typer.BadParameter("the plan is there already", param_hint="'--run'")
+
+
+def _compact(call: Call) -> list[Compaction]:
+    instant = call.given.pop("run")
+    if instant is None:
+        return [one for one in [call.table.compact(**call.given)] if one.slices]
+    wanted = None if instant == "all" else instant
+    return call.table.run_compactions(wanted, progress=call.given["progress"])
+
+
+@service(
+    switch("--schedule-only", "Only put a plan on the timeline.", "schedule_only"),
+    option("--run", "Only run this plan, or `all` of them.", metavar="INSTANT"),
+    OPTION,
+    DRY_RUN,
+    does=_compact,
+    progress="slices",
+    check=_check_compaction,
+    keys="path=@path dry_run=@dry_run compactions=",
+    examples="hudi compact trips --dry-run\n"
+    "hudi compact trips --schedule-only\n"
+    "hudi compact trips --run all",
+)
+def compact(done: Sequence[Compaction], call: Call) -> Iterator[Part]:
+    """Merge the log files of a MERGE_ON_READ table into base files.
+
+    By default a plan is made and run at once. Options -o hoodie.compaction.* say which file slices.
+    """
+    path = call.table.path
+    if not done:
+        yield f"{path}: there is nothing to compact."
+    for one in done:
+        logs = f"{counted(one.logs, 'log', ',')} of {counted(len(one.slices), 'file slice', ',')}"
+        if one.result is not None:
+            yield (
+                f"Compacted {path} by instant {one.instant}: {logs}, {one.log_bytes:,} bytes, "
+                f"became {counted(one.result.files, 'base file', ',')}, "
+                f"{one.result.bytes_written:,} bytes."
+            )
+            continue
+        rows = [
+            [each.partition_path or "-", each.file_id, *(f"{count:,}" for count in counts)]
+            for each in one.slices
+            for logs in [each.log_files]
+            for counts in [(len(logs), sum(log.status.size for log in logs))]
+        ]
+        yield Grid(["partition", "file group", "logs", "log bytes"], rows)
+        if call.dry_run:
+            yield UNCHANGED
+        else:
+            yield f"Scheduled as instant {one.instant}: `hudi compact {path} --run all` runs it."
 
 
 # --- going back -----------------------------------------------------------------------------------
@@ -421,5 +481,5 @@ def _synced(done: SyncResult, call: Call) -> Iterator[Part]:
         yield UNCHANGED
 
 
-SERVICES: Final = (clean, archive, ttl, purge, cluster, optimize, rollback, restore)
+SERVICES: Final = (clean, archive, ttl, purge, cluster, optimize, compact, rollback, restore)
 """Commands of `hudi` itself."""

@@ -195,7 +195,7 @@ def _facts(table: Table, call: Call) -> Mapping[str, Any]:
     """
     timeline, slices = table.timeline, table.file_slices()
     writes = timeline.completed_writes()
-    logs = [log.status.size for one in slices for log in one.log_files]
+    logs = [log for one in slices for log in one.log_files]
     listed = table.config.table_type is library.TableType.MERGE_ON_READ
     return {
         "ordering_field": ",".join(table.config.ordering_fields) or None,
@@ -206,7 +206,8 @@ def _facts(table: Table, call: Call) -> Mapping[str, Any]:
         "file_groups": len(slices),
         "bytes": sum(one.total_size for one in slices),
         "log_files": len(logs),
-        "log_bytes": sum(logs),
+        "log_bytes": sum(log.status.size for log in logs),
+        "logs_since": min((log.name.instant for log in logs), default=None),
         "slices": list(_slices(table, slices, call)) if listed else [],
         "columns": [_column(field) for field in table.schema],
     }
@@ -261,6 +262,7 @@ def _columns(schema: Path | None, schema_from: Path | None) -> pa.Schema:
         "--ordering-field", "Of two rows with one key the greater value wins.", metavar="COLUMN"
     ),
     option("--format", "Table format; see `hudi formats`.", callback=installed_format),
+    option("--type", "COPY_ON_WRITE or MERGE_ON_READ.", name="table_type", metavar="TYPE"),
     option("--schema", "The columns, as an Avro record schema.", Path | None, metavar="FILE.json"),
     option("--schema-from", "Take the columns of this file.", Path | None, metavar="FILE.parquet"),
     does=_create,
@@ -281,8 +283,9 @@ def create(table: Table, _: Call) -> Iterator[Part]:
 def show(table: Table, call: Call) -> Iterator[Part]:
     """Show what a table is: settings, columns, size, latest write.
 
-    Of a table of the type MERGE_ON_READ also its latest file slices, each with the bytes of its
-    base file and its logs, and the pending compaction that merges them.
+    Of a table of the type MERGE_ON_READ also the log files that no compaction has merged yet, their
+    bytes and the oldest write that they are of, and its latest file slices, each with the bytes of
+    its base file and its logs, and the pending compaction that merges them.
     """
     facts = document_of(table, call.fact)
     columns = [[_fact(value) for value in one.values()] for one in facts.pop("columns")]

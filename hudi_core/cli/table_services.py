@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hudi_core.config.placement import Placement
     from hudi_core.model.difference import Difference
     from hudi_core.services.adoption.plan import Adoption
-    from hudi_core.services.convert import Conversion
+    from hudi_core.services.convert import Conversion, TypeConversion
     from hudi_core.services.drop import DropResult
     from hudi_core.services.mending.differences import TableValidation
     from hudi_core.services.mending.repair import Repair
@@ -117,14 +117,17 @@ def _of_history(done: Adoption, stay: str, end: str) -> Iterator[Part]:
 
 
 def _check_conversion(given: dict[str, Any]) -> None:
-    if (given["to"] is None) is (given["storage"] is None):
-        raise typer.BadParameter("give one of --to and --storage", param_hint="'--to'")
+    if sum(given[name] is not None for name in ("to", "type", "storage")) != 1:
+        raise typer.BadParameter("give one of --to, --type and --storage", param_hint="'--to'")
 
 
-def _convert(call: Call) -> Conversion | StorageConversion:
-    to, strategy = call.given.pop("to"), call.given.pop("storage")
+def _convert(call: Call) -> Conversion | TypeConversion | StorageConversion:
+    to, kind, strategy = (call.given.pop(name) for name in ("to", "type", "storage"))
     if to is not None:
         return call.table.convert(to, **call.given)
+    if kind is not None:
+        call.options = library.without_type(call.options)
+        return call.table.convert_type(kind, **call.given)
     wanted = {**call.options, "hoodie.storage.strategy.class": strategy}
     call.options = library.without_placement(call.options)
     return call.table.convert_storage(wanted, **call.given)
@@ -132,6 +135,7 @@ def _convert(call: Call) -> Conversion | StorageConversion:
 
 @service(
     option("--to", "See `hudi formats`.", metavar="FORMAT", callback=installed_format),
+    option("--type", "MERGE_ON_READ or COPY_ON_WRITE.", metavar="TYPE"),
     option(
         "--storage",
         "Move the data files: `object_store`, `default` or another storage strategy, with its "
@@ -146,13 +150,17 @@ def _convert(call: Call) -> Conversion | StorageConversion:
     examples="hudi table convert trips --to native --dry-run\nhudi table convert trips --to native",
 )
 def convert(done: Any, call: Call) -> Iterator[Part]:
-    """Change the table's format, or where its data files lie.
+    """Change the table's format, its type, or where its data files lie.
 
     With --to, data files and Hudi timeline stay, and the metadata of the former format stays where
-    it is, and is not kept up any more. With --storage, data files move, and all else stays; a move
-    that was interrupted goes on when it is run again.
+    it is, and is not kept up any more. With --type MERGE_ON_READ, changes go into log files from
+    now on; with COPY_ON_WRITE all log files are merged first. With --storage, data files move, and
+    all else stays; a move that was interrupted goes on when it is run again.
     """
-    yield from (_moved if hasattr(done, "copied") else _converted)(done, call.dry_run)
+    if hasattr(done, "copied"):
+        yield from _moved(done, call.dry_run)
+    else:
+        yield from (_retyped if hasattr(done, "logs") else _converted)(done, call.dry_run)
 
 
 def _moved(done: StorageConversion, dry_run: bool) -> Iterator[Part]:
@@ -170,6 +178,18 @@ def _moved(done: StorageConversion, dry_run: bool) -> Iterator[Part]:
         )
 
 
+def _retyped(done: TypeConversion, dry_run: bool) -> Iterator[Part]:
+    if not done.is_needed:
+        yield f"{done.path} is of type {done.after} already: nothing to do."
+    elif dry_run:
+        merged = f"{done.logs:,} of {done.slices:,} file slices, {done.log_bytes:,} bytes"
+        yield _plan(done, done.before, done.after, ("logs to merge", merged if done.logs else "-"))
+        yield UNCHANGED
+    else:
+        merged = f": {done.logs:,} log files were merged first" if done.logs else ""
+        yield f"{done.path} is of type {done.after} now, and was {done.before}{merged}."
+
+
 def _converted(done: Conversion, dry_run: bool) -> Iterator[Part]:
     where = f" in {done.partitions:,} partitions"
     if not done.is_needed:
@@ -184,7 +204,10 @@ def _converted(done: Conversion, dry_run: bool) -> Iterator[Part]:
 
 
 def _plan(
-    done: Conversion | StorageConversion, before: str, after: str, *facts: tuple[str, str]
+    done: Conversion | TypeConversion | StorageConversion,
+    before: str,
+    after: str,
+    *facts: tuple[str, str],
 ) -> Facts:
     pending = f"{done.pending:,}, recovered first" if done.pending else "-"
     changed = [("table", done.path), ("from", before), ("to", after)]

@@ -6,6 +6,7 @@ not written for the JVM, so they are called from Python.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import SimpleNamespace
@@ -13,14 +14,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from hudi_core.actions.compaction import read_compaction
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.resolve import given_options, options_as_strings
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.engine.choice import catalog_of, engine_of
 from hudi_core.errors import InstantNotFoundError, InvalidOptionError, NotATableError
-from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata
+from hudi_core.model.commit import (
+    NO_PREVIOUS_COMMIT,
+    CommitMetadata,
+    WriteOperation,
+    WriteStat,
+)
 from hudi_core.model.instant import Action, Instant
+from hudi_core.services.compaction import require_compactable
 from hudi_core.services.opening import open_table
 from hudi_core.table import Options, Table
 from hudi_core.table_handle import OpenTable
@@ -192,7 +200,7 @@ class Procedures:
             "order_strategy": order_strategy,
             "selected_partitions": selected_partitions,
         }
-        operation = clustering_operation(op, instants, plan)
+        operation = planned_operation(op, instants, plan)
         given = options_of(
             {
                 ClusteringConfig.sort_columns.key: order,
@@ -226,6 +234,56 @@ class Procedures:
             if one.instant is not None
         ]
         return self._frame(rows, CLUSTERING)
+
+    def show_compaction(self, table: str, limit: int = 20) -> DataFrame:
+        """Compactions, completed and pending.
+
+        With a row for every file of a completed one, and every partition of a pending one.
+        """
+        opened = self._opened(table)
+        require_compactable(opened)
+        found = [one for one in reversed(opened.timeline().instants) if is_compaction(opened, one)]
+        rows = [row for one in found[:limit] for row in compaction_rows(opened, one)]
+        return self._frame(rows[:limit], COMPACTIONS)
+
+    def run_compaction(
+        self,
+        table: str,
+        op: str,
+        *,
+        timestamp: str | int | None = None,
+        instants: str | None = None,
+        options: str | None = None,
+    ) -> DataFrame:
+        """Merge log files into base files, on the executors of the session.
+
+        ``op`` is ``schedule``, ``execute`` or ``run``: both in one, or with ``timestamp`` or
+        ``instants`` (separated by commas) ``execute``. Without these, ``execute`` runs all that are
+        scheduled.
+        """
+        named = instants if timestamp is None or instants is not None else str(timestamp)
+        operation = planned_operation(None if op.lower() == "run" else op, named, {})
+        given, handle, engine = options_of({}, options), self._table(table), engine_of(self._spark)
+        if operation == EXECUTE:
+            done = [
+                one
+                for instant in (listed(named) if named is not None else [None])
+                for one in handle.run_compactions(instant, options=given, engine=engine)
+            ]
+        else:
+            only = operation == SCHEDULE
+            done = [handle.compact(schedule_only=only, options=given, engine=engine)]
+        rows = [
+            row_of(
+                COMPACTION,
+                done=one,
+                size=len(one.slices),
+                state="REQUESTED" if one.result is None else "COMPLETED",
+            )
+            for one in reversed(done)
+            if one.instant is not None
+        ]
+        return self._frame(rows, COMPACTION)
 
     def run_ttl(
         self,
@@ -327,10 +385,8 @@ EXECUTE: Final = "execute"
 _BOTH: Final = "scheduleandexecute"
 
 
-def clustering_operation(
-    op: str | None, instants: str | None, plan: Mapping[str, str | None]
-) -> str:
-    """What ``run_clustering`` is to do."""
+def planned_operation(op: str | None, instants: str | None, plan: Mapping[str, str | None]) -> str:
+    """What ``run_clustering`` or ``run_compaction`` is to do."""
     named = instants is not None
     operation = (EXECUTE if named else _BOTH) if op is None else op.lower()
     if operation not in (SCHEDULE, EXECUTE, _BOTH):
@@ -446,6 +502,27 @@ CLUSTERING: Final[Columns] = {
     "state": (_TEXT, "state"),
     "involved_partitions": (_TEXT, "partitions"),
 }
+COMPACTION: Final[Columns] = {
+    "timestamp": (_TEXT, "done.instant"),
+    "operation_size": (_INT, "size"),
+    "state": (_TEXT, "state"),
+}
+COMPACTIONS: Final[Columns] = {
+    "compaction_time": (_TEXT, "instant.requested_time"),
+    "state_transition_time": (_TEXT, "instant.completion_time"),
+    "state": (_TEXT, "instant.state.name"),
+    "action": (_TEXT, "instant.action.value"),
+    "timeline_type": (_TEXT, "kind"),
+    "operation_size": (_INT, "size"),
+    "partition_path": (_TEXT, "partition"),
+    "total_log_files_per_partition": (_LONG, "stat.total_log_files_compacted"),
+    "total_updated_records_compacted_per_partition": (
+        _LONG,
+        "stat.total_updated_records_compacted",
+    ),
+    "total_log_size_compacted_per_partition": (_LONG, "stat.total_log_size_compacted"),
+    "total_write_bytes_per_partition": (_LONG, "stat.total_write_bytes"),
+}
 SAVEPOINTS: Final[Columns] = {
     "savepoint_time": (_TEXT, "instant.requested_time"),
     "state_transition_time": (_TEXT, "instant.completion_time"),
@@ -490,6 +567,43 @@ def commit_row(instant: Instant, commit: CommitMetadata) -> dict[str, Any]:
         **{name: sum(getattr(stat, name) or 0 for stat in stats) for name in names},
     )
     return row_of(COMMITS, instant=instant, total=total)
+
+
+def is_compaction(opened: OpenTable, instant: Instant) -> bool:
+    """Whether an instant is a compaction, in any state."""
+    if not instant.is_completed or instant.action is not Action.COMMIT:
+        return instant.action is Action.COMPACTION
+    return opened.client.active.read_notes(instant).operation_type == WriteOperation.COMPACT
+
+
+def compaction_rows(opened: OpenTable, instant: Instant) -> list[dict[str, Any]]:
+    """A compaction as :data:`COMPACTIONS` has it."""
+    by_partition: dict[str, list[WriteStat]] = {}
+    if instant.is_completed:
+        stored = opened.client.read_commit(instant).partition_to_write_stats
+        by_partition = {path: list(stats) for path, stats in stored.items()}
+        sizes = dict.fromkeys(by_partition, sum(map(len, by_partition.values())))
+    else:
+        operations = read_compaction(opened.client, instant).operations or ()
+        logs = Counter[str]()
+        for one in operations:
+            logs[one.partition_path or ""] += len(one.delta_file_paths or ())
+        sizes = Counter(one.partition_path or "" for one in operations)
+        by_partition = {
+            path: [WriteStat(total_log_files_compacted=count)] for path, count in logs.items()
+        }
+    return [
+        row_of(
+            COMPACTIONS,
+            instant=instant,
+            kind="ACTIVE",
+            size=sizes[path],
+            partition=path,
+            stat=stat,
+        )
+        for path, stats in by_partition.items()
+        for stat in stats
+    ]
 
 
 def undone(opened: OpenTable) -> dict[str, str]:

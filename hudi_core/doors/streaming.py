@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.config.commit_keys import CommitConfig
+from hudi_core.config.compaction import CompactionConfig
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.streaming import StreamSinkConfig
 from hudi_core.doors.datasource import write
@@ -248,6 +249,9 @@ def _write_once(
         return None
     name = StreamSinkConfig.identifier.read(options)
     done = batch.idempotency
+    if StreamSinkConfig.disables_compaction.read(options):
+        kept_off = (CompactionConfig.inline, CompactionConfig.schedule_inline)
+        options = {**options, **{key.key: "false" for key in kept_off}}
     return write(
         rows(),
         path,

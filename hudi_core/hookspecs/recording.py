@@ -27,10 +27,11 @@ class Completion:
     expected_version
         The state on which the format's change is made, as hooks get it.
     commit_metadata
-        The body of a write, a clustering or a schema change; ``None`` for other actions, which
-        change no files of the format's present state.
+        The body of a write, a clustering, a compaction or a schema change; ``None`` for other
+        actions, which change no files of the format's present state.
     write_statuses
-        The files of a write or a clustering, with column statistics; none in a replay.
+        The files of a write, a clustering or a compaction, with column statistics; none in a
+        replay.
     """
 
     meta_client: MetaClientView
@@ -70,6 +71,8 @@ class RecordingFormat(TableFormat, ABC):
 
     complete_write = _completed
     complete_clustering = _completed
+    complete_compaction = _completed
+    complete_log_compaction = _completed
     complete_schema_change = _completed
     complete_clean = _completed
     complete_rollback = _completed

@@ -75,6 +75,50 @@ class WriteHooks:
         """
         raise NotImplementedError
 
+    @hook(needed_by=[Capability.MERGE_ON_READ], since="1.0")
+    def complete_compaction(
+        self,
+        *,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        write_statuses: Sequence[WriteStatus],
+        expected_version: str | None,
+    ) -> FormatCommit:
+        """Record a completed compaction. Required by ``merge_on_read``.
+
+        It merges the log files of file slices into their next base files.
+
+        When, lock, crash and arguments as for :meth:`complete_write`, with operation ``COMPACT``
+        and a ``commit`` as instant. No row changes: the format puts the new base file of a group in
+        the place of the base file and the logs that it merges, and does not count it as a change of
+        data. Log files of other writes that were requested before the compaction and completed
+        after its plan belong to the new base file, and stay. RFC-93 ``completeCompaction``.
+        """
+        raise NotImplementedError
+
+    @hook(needed_by=[Capability.MERGE_ON_READ], since="1.0")
+    def complete_log_compaction(
+        self,
+        *,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        write_statuses: Sequence[WriteStatus],
+        expected_version: str | None,
+    ) -> FormatCommit:
+        """Record a completed log compaction. Required by ``merge_on_read``.
+
+        It merges log files of a file slice into one log file.
+
+        When, lock, crash and arguments as for :meth:`complete_compaction`, with operation
+        ``LOG_COMPACT`` and a ``deltacommit`` as instant. The base files stay. RFC-93
+        ``completeLogCompaction``.
+        """
+        raise NotImplementedError
+
     @hook(needed_by=[*SCHEMA_EVOLUTION])
     def complete_schema_change(
         self,
@@ -128,4 +172,6 @@ class WriteCalls:
 
     complete_write: Called[Publishes[CommitMetadata]]
     complete_clustering: Called[Publishes[ReplaceCommitMetadata]]
+    complete_compaction: Called[Publishes[CommitMetadata]]
+    complete_log_compaction: Called[Publishes[CommitMetadata]]
     complete_schema_change: Called[ChangesFormat[CommitMetadata, FormatCommit]]

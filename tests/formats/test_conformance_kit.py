@@ -19,7 +19,7 @@ from hudi_conformance.formats.trace import install_formats
 
 from tests.formats.once import KNOWN_SOURCES, made_once
 from tests.formats.toy_format import ToyFormat
-from tests.formats.toy_services import ServingToy
+from tests.formats.toy_services import MergingToy
 from tests.formats.wrong_formats import MISTAKES, DeletesLiveFiles, Mistake
 from tests.formats.wrong_services import WRONG_SERVICES
 from tests.samples import taken
@@ -82,7 +82,7 @@ def authors(mistakes: Sequence[Mistake]) -> Sequence[Author]:
     The last makes none, and has the checks of all others: it sees what they may have left behind.
     """
     wrong = [Author(one.format.__name__, one.format, {one.check}) for one in mistakes]
-    right = Author("Right", ServingToy, {one.check for one in mistakes})
+    right = Author("Right", MergingToy, {one.check for one in mistakes})
     return *wrong, KNOWN, NO_LONGER, right
 
 

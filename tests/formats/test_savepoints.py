@@ -482,7 +482,7 @@ def filtered(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("undo", ["rollback", "restore"])
 @pytest.mark.parametrize("name", REPLACING)
-@pytest.mark.parametrize("table_format", ["native", *TWO_STEP])
+@pytest.mark.parametrize("table_format", TABLES)
 def test_partitions_come_back_with_ranges(
     path: Path, table_format: str, name: str, undo: str
 ) -> None:

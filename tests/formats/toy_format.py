@@ -8,7 +8,7 @@ putting a file that was not there, which is compare-and-set on the version befor
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -184,8 +184,12 @@ def record(
     added: Iterable[str] = (),
     gone: Iterable[FileGroupId] = (),
     columns: str | None = None,
+    stays: Callable[[Version, str], bool] = lambda base, path: False,
 ) -> FormatCommit:
-    """Make the table hold an instant, unless it does."""
+    """Make the table hold an instant, unless it does.
+
+    ``stays``: files that are named on although their groups go.
+    """
     base = head(client)
     found = base.find(instant)
     if found is not None:
@@ -198,7 +202,8 @@ def record(
         )
     expect(ours(client, base), expected)
     groups = set(gone)
-    files = sorted({*(one for one in base.files if group_of(one) not in groups), *added})
+    kept = (one for one in base.files if group_of(one) not in groups or stays(base, one))
+    files = sorted({*kept, *added})
     number = base.number + 1
     made = Record(
         instant.requested_time,
@@ -222,7 +227,7 @@ def record(
 
 def group_of(path: str) -> FileGroupId:
     folder, _, name = path.rpartition("/")
-    return FileGroupId(PartitionPath(folder), FileId(name.partition("_")[0]))
+    return FileGroupId(PartitionPath(folder), FileId(name.lstrip(".").partition("_")[0]))
 
 
 class ToyFactory:

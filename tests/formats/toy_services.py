@@ -1,4 +1,4 @@
-"""The toy format with all services: clustering, savepoints, restores."""
+"""The toy format with all services: clustering, savepoints, restores; and with log files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hudi_core.spi import (
     Action,
     Capability,
     CleanerPlan,
+    CommitMetadata,
     FormatCapabilities,
     FormatCommit,
     Instant,
@@ -19,13 +20,14 @@ from hudi_core.spi import (
     SavepointMetadata,
     State,
     TableServiceError,
+    outgoing_groups,
     touched_groups,
     written_files,
 )
 from tests.formats.toy_format import Record, ToyFormat, Version, expect, head, make, ours, receipt
 from tests.formats.toy_format import record as record_instant
 
-WRITES = ("commit", "replacecommit")
+WRITES = ("commit", "deltacommit", "replacecommit")
 SAVEPOINT = str(Action.SAVEPOINT)
 
 
@@ -153,3 +155,69 @@ class ServingToy(ToyFormat):
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> FormatCommit:
         return record_instant(meta_client, instant, expected_version)
+
+
+def is_log(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(".")
+
+
+def record_slices(
+    client: MetaClientView, metadata: CommitMetadata, instant: Instant, expected: str | None
+) -> FormatCommit:
+    """Record base files and logs: a base file takes the place of a slice, a log comes to one."""
+
+    def is_later_log(base: Version, path: str) -> bool:
+        """Whether it was not complete yet when the compaction was planned."""
+        if not (is_log(path) and metadata.operation_type == "COMPACT"):
+            return False
+        time = path.rpartition("_")[0].rpartition("_")[2].partition(".")[0]
+        done = next((one.completion for one in base.records if one.time == time), "")
+        return done > instant.requested_time
+
+    return record_instant(
+        client,
+        instant,
+        expected,
+        metadata.operation_type,
+        [str(one.path) for one in written_files(metadata)],
+        outgoing_groups(metadata),
+        metadata.schema_json,
+        is_later_log,
+    )
+
+
+class MergingToy(ServingToy):
+    """The hooks of tables with log files."""
+
+    def get_capabilities(self) -> FormatCapabilities:
+        return FormatCapabilities.of(*super().get_capabilities(), Capability.MERGE_ON_READ)
+
+    def complete_write(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **_: Any,
+    ) -> FormatCommit:
+        return record_slices(meta_client, commit_metadata, instant, expected_version)
+
+    def complete_compaction(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **_: Any,
+    ) -> FormatCommit:
+        return record_slices(meta_client, commit_metadata, instant, expected_version)
+
+    def complete_log_compaction(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **_: Any,
+    ) -> FormatCommit:
+        return record_slices(meta_client, commit_metadata, instant, expected_version)

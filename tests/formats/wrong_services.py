@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hudi_core.spi import (
+    Capability,
     CleanerPlan,
     CommitMetadata,
     CommitStateUnknownError,
@@ -25,7 +26,7 @@ from hudi_core.spi import (
     written_files,
 )
 from tests.formats import toy_format as toy
-from tests.formats.toy_services import ServingToy, files_as_of
+from tests.formats.toy_services import MergingToy, ServingToy, files_as_of
 from tests.formats.wrong_formats import Mistake
 
 
@@ -193,6 +194,58 @@ class KeepsWhatIsReplaced(ServingToy):
         return toy.record(meta_client, instant, expected_version, "", added, written)
 
 
+class ForgetsCompactions(ServingToy):
+    """Declares log files, and has no hooks for their compactions."""
+
+    def get_capabilities(self) -> FormatCapabilities:
+        return FormatCapabilities.of(*super().get_capabilities(), Capability.MERGE_ON_READ)
+
+
+class DropsCompactions(MergingToy):
+    """Takes note of no compaction, as no row changes."""
+
+    def complete_compaction(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **_: Any,
+    ) -> FormatCommit:
+        return toy.receipt(meta_client, toy.head(meta_client))
+
+
+class KeepsMergedLogs(MergingToy):
+    """Names the base file of a compaction beside the slice that it merges."""
+
+    def complete_compaction(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **_: Any,
+    ) -> FormatCommit:
+        added = [str(one.path) for one in written_files(commit_metadata)]
+        return toy.record(meta_client, instant, expected_version, "COMPACT", added)
+
+
+class TakesLogsForBaseFiles(MergingToy):
+    """Puts every file that a write brings in the place of its group, logs too."""
+
+    def complete_write(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **given: Any,
+    ) -> FormatCommit:
+        return toy.ToyFormat.complete_write(
+            self, meta_client, commit_metadata, instant, expected_version, **given
+        )
+
+
 WRONG_SERVICES: Final = (
     Mistake(ReadsEveryVersion, "F13"),
     Mistake(ForgetsSavepoints, "F36"),
@@ -204,5 +257,9 @@ WRONG_SERVICES: Final = (
     Mistake(RestoresOnce, "F53", "That state has been restored already"),
     Mistake(CleansTwice, "F54", "another answer the second time"),
     Mistake(ForgetsAHookMarker, "F55", "not marked with @hookimpl"),
+    Mistake(ForgetsCompactions, "F55", "it lacks complete_compaction, complete_log_compaction"),
     Mistake(TrustsAnException, "F56"),
+    Mistake(DropsCompactions, "F63"),
+    Mistake(KeepsMergedLogs, "F63"),
+    Mistake(TakesLogsForBaseFiles, "F63"),
 )

@@ -6,7 +6,9 @@ itself calls them, with what it has found out, and its result is looked at.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,7 @@ from hudi_conformance.formats.tables import (
     OverFormat,
     base_files,
     contents,
+    create,
     declares,
     files_of,
     open_at,
@@ -27,6 +30,7 @@ from hudi_conformance.formats.tables import (
 from hudi_conformance.formats.trace import TRACE, Call
 from hudi_conformance.formats.under_test import FormatUnderTest
 from hudi_core.spi import Capability, UnsupportedCapabilityError
+from hudi_core.spi.testing import WriterDied, dies_before, load_format
 
 EVERY: Final = (0, 1, 2, 3, 4)
 """Keys of the table that the checks begin with."""
@@ -36,6 +40,13 @@ ONE_STATE: Final = {
     "hoodie.archive.automatic": "false",
 }
 SHORT: Final = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", **ONE_STATE}
+IN_LOGS: Final = {
+    "hoodie.compact.inline": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+"""Compactions only where they are asked for."""
+ROLLBACK: Final = ("before_rollback", "complete_rollback")
 UNDECLARED: Final[Mapping[Capability, Callable[[hudi.Table], object]]] = {
     Capability.CLUSTERING: lambda table: table.cluster(),
     Capability.SAVEPOINT: lambda table: table.savepoint(),
@@ -50,6 +61,16 @@ def require_refused(table: hudi.Table, path: Path, ability: Capability) -> None:
     with pytest.raises(UnsupportedCapabilityError):
         UNDECLARED[ability](table)
     assert files_of(path) == before
+
+
+def logs_of(table: hudi.Table) -> set[str]:
+    """Return the log files of the present state."""
+    return {log.status.path for one in table.file_slices() for log in one.log_files}
+
+
+def pending_of(path: Path) -> list[str]:
+    """Return the instants that are not complete."""
+    return [str(one) for one in open_at(path).timeline().instants if not one.is_completed]
 
 
 class ServiceConformance(OverFormat):
@@ -133,6 +154,72 @@ class ServiceConformance(OverFormat):
         table.upsert(rows(0, 6, ts=2))
         expected = contents(rows(1, 2, 3, 4, 7, 8), rows(0, 6, ts=2))
         self.same_everywhere(path, expected, format_under_test)
+
+    @check("F63", "Logs, compactions and rollbacks of both are recorded, and readers see the rows.")
+    def test_logs_and_compactions(self, path: Path, format_under_test: FormatUnderTest) -> None:
+        if Capability.MERGE_ON_READ not in load_format(format_under_test.name).capabilities:
+            self.require_no_logs(path, format_under_test)
+            return
+        table = create(path, format_under_test, table_type="MERGE_ON_READ")
+
+        def records(act: Callable[[], Any], expected: Counter[str], *hooks: str) -> str:
+            """Make sure of what an action calls, of its receipt, and of the rows; its instant."""
+            TRACE.calls.clear()
+            done = act()
+            done = getattr(done, "result", done)
+            assert tuple(TRACE.hooks()) == hooks
+            opened, instant = open_at(path), getattr(done, "instant", done)
+            held = opened.host.find_publication(opened.client, instant)
+            assert held is not None, instant
+            assert held.version == TRACE.calls[-1].receipt.version
+            self.same_everywhere(path, expected, format_under_test)
+            return str(instant.requested_time)
+
+        write = ("complete_write",)
+        first = contents(rows(*EVERY))
+        records(lambda: table.insert(rows(*EVERY), options=IN_LOGS), first, *write)
+        updated = contents(rows(0, 1, ts=2), rows(2, 3, 4))
+        records(lambda: table.upsert(rows(0, 1, ts=2), options=IN_LOGS), updated, *write)
+        deleted = contents(rows(0, 1, ts=2), rows(3, 4))
+        last = records(lambda: table.delete(rows(2, ts=2), options=IN_LOGS), deleted, *write)
+        assert logs_of(table)
+        records(lambda: table.rollback(last), updated, *ROLLBACK)
+        records(lambda: table.delete(rows(2, ts=2), options=IN_LOGS), deleted, *write)
+        merged = records(lambda: table.compact(options=IN_LOGS), deleted, "complete_compaction")
+        assert not logs_of(table)
+        records(lambda: table.rollback(merged), deleted, *ROLLBACK)
+        assert logs_of(table)
+        # a log that is complete between the plan and the base file belongs to the base file
+        table.compact(schedule_only=True, options=IN_LOGS)
+        later = contents(rows(0, ts=2), rows(1, 3, ts=3), rows(4))
+        records(lambda: table.upsert(rows(1, 3, ts=3), options=IN_LOGS), later, *write)
+        [compacted] = table.run_compactions(options=IN_LOGS)
+        self.same_everywhere(path, later, format_under_test)
+        assert compacted.result is not None
+        assert logs_of(table)
+        # and one that only step 1 holds is published by the next write
+        with dies_before("complete_compaction"), pytest.raises(WriterDied):
+            table.compact(options=IN_LOGS)
+        assert format_under_test.rows(path) == ours(path) == later
+        end = contents(rows(0, ts=4), rows(1, 3, ts=3), rows(4))
+        table.upsert(rows(0, ts=4), options=IN_LOGS)
+        self.same_everywhere(path, end, format_under_test)
+        assert pending_of(path) == []
+
+    def require_no_logs(self, path: Path, format_under_test: FormatUnderTest) -> None:
+        """Make sure that the format gets no table of log files."""
+        TRACE.refused()
+        words = Capability.MERGE_ON_READ.words
+        with pytest.raises(UnsupportedCapabilityError, match=words):
+            create(path, format_under_test, table_type="MERGE_ON_READ")
+        assert not files_of(path)
+        native = replace(format_under_test, name="native")
+        table = create(path, native, table_type="MERGE_ON_READ")
+        table.insert(rows(*EVERY))
+        before = files_of(path)
+        with pytest.raises(UnsupportedCapabilityError, match=words):
+            table.convert(format_under_test.name, options=format_under_test.options)
+        assert files_of(path) == before
 
     @check("F50", "What a savepoint holds outlasts cleans, until it is deleted.")
     def test_a_savepoint(

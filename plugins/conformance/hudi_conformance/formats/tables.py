@@ -165,6 +165,7 @@ def create(
     format_under_test: FormatUnderTest,
     partition_by: str | None = "city",
     schema: pa.Schema = SCHEMA,
+    table_type: str | None = None,
 ) -> hudi.Table:
     options = {**FAST, **format_under_test.options, "hoodie.table.format": format_under_test.name}
     if partition_by == BY_DAY:
@@ -180,6 +181,7 @@ def create(
         record_key="id",
         partition_by=partition_by,
         ordering_field="ts",
+        table_type=table_type,
         options=options,
     )
 
