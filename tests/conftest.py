@@ -110,6 +110,7 @@ def _warn_again() -> None:
     for name, known in (
         ("hudi_core.config.option_warnings", "WARNED"),
         ("hudi_core.plugin.calls", "UNUSABLE"),
+        ("hudi_core.write.planning", "WARNED_OF_LOGS"),
     ):
         if name in sys.modules:
             getattr(sys.modules[name], known).clear()

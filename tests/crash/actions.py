@@ -69,6 +69,8 @@ _BOUNDED: Final = {
     "hoodie.metadata.compact.max.delta.commits": "1",
 }
 """Has a commit clean and archive."""
+_COUNTED: Final = {**_BOUNDED, "hoodie.compact.inline.max.delta.commits": "1"}
+"""Leaves no deltacommits for a compaction to count."""
 NOTE: Final = "note"
 """A column that comes later."""
 INDEXES: Final = ".hoodie/.index_defs/index.json"
@@ -238,7 +240,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "purge": Action(lambda table: table.purge(), dict, True),
     "stage": Action(lambda table: table.stage(as_table(NEW), "bulk_insert"), dict, True),
     "drop_stages": Action(_drop_stages, dict, True),
-    "archive": Action(lambda table: table.archive(options=_BOUNDED), dict, True),
+    "archive": Action(lambda table: table.archive(options=_COUNTED), dict, True),
     "upsert_services": Action(
         lambda table: table.upsert(as_table(CHANGED), options=_BOUNDED), putting(CHANGED)
     ),
@@ -247,6 +249,8 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "restore": Action(_restore, putting({"b": ("x", 0)}), is_finished_by_others=True),
     "cluster": Action(lambda table: table.cluster(sort_by=["ts", "id"], layout="hilbert"), dict),
     "run_clustering": Action(lambda table: table.run_clusterings(), dict),
+    "compact": Action(lambda table: table.compact(), dict),
+    "run_compaction": Action(lambda table: table.run_compactions(), dict),
     "upgrade": Action(lambda found: found.upgrade(9), dict, is_finished_by_others=True),
     "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
 }

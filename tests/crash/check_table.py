@@ -32,12 +32,11 @@ from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.partitions.names import ALL_CHECKS, Check
 from hudi_core.metadata.table import StoredPartitions, metadata_client
-from hudi_core.model.files import BaseFileName
+from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from hudi_core.timeline.serde import decode_commit
 from hudi_core.txn.creation import CREATION_PATH
-from hudi_core.txn.scheduled import is_scheduled
 from hudi_core.txn.table_lock import table_lock
 from tests.crash.place import Place, place_of
 from tests.crash.readers import (
@@ -217,8 +216,7 @@ class _Check:
             wrong = disagreement(self.place, file)
             self.require(4, wrong is None, str(wrong))
         for one in self.table.file_slices():
-            if one.base_file is not None:
-                status = one.base_file.status
+            for status in one.files:
                 there = self.place.facts(self.client.files.uri(status.path))
                 right = there is not None and there.size == status.size
                 self.require(4, right, f"{status.path} is named with {status.size} bytes: {there}")
@@ -239,7 +237,7 @@ class _Check:
         known = {str(one.requested_time) for one in self.raw}
         for inside in self.place.files():
             name = inside.rpartition("/")[2]
-            parsed = BaseFileName.parse(name)
+            parsed = BaseFileName.parse(name) or LogFileName.parse(name)
             if parsed is not None and not inside.startswith(".hoodie/"):
                 is_known = self.place.logical(inside) in named
                 self.require(5, is_known, f"{inside} is of no completed write")
@@ -329,10 +327,10 @@ class _Check:
 
     def nothing_open(self) -> None:
         # a scheduled clustering is for somebody else to run
-        raw = [one for one in self.raw if not is_scheduled(one)]
+        raw = [one for one in self.raw if not one.is_scheduled]
         pending = [str(one) for one in raw if not one.is_completed]
         self.require(7, not pending, f"still pending: {pending}")
-        seen = [one for one in self.fenced.instants if not is_scheduled(one)]
+        seen = [one for one in self.fenced.instants if not one.is_scheduled]
         fenced = [str(one) for one in seen if not one.is_completed]
         self.require(7, not fenced, f"still pending in the format: {fenced}")
         inner = [str(one) for one in metadata_client(self.client).timeline().pending()]

@@ -12,6 +12,8 @@ STORED: Final = "plain"
 SPREAD: Final = "spread"
 VIRTUAL: Final = "virtual"
 BARE: Final = "bare"
+LOGGED: Final = "logged"
+"""Of the native format alone; see :data:`~tests.crash.scenes.SCENES`."""
 _STORAGE_PATH: Final = "hoodie.storage.path"
 
 
@@ -36,8 +38,11 @@ _MADE: Final[Mapping[str, Callable[[Path], Mapping[str, str]]]] = {
     VIRTUAL: lambda _: {"hoodie.recordkey.virtual.enabled": "true"},
     # rows without any meta column
     BARE: lambda _: {"hoodie.populate.meta.fields": "false"},
+    # changed rows in log files
+    LOGGED: lambda _: {"hoodie.table.type": "MERGE_ON_READ"},
 }
-KINDS: Final = tuple(_MADE)
+KINDS: Final = tuple(one for one in _MADE if one != LOGGED)
+"""Those of any format."""
 
 
 def creation_options(kind: str, table: Path) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -16,12 +16,14 @@ from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from tests.crash import kinds
 from tests.crash.tables import OPTIONS
 
+_BASE: Final = ".parquet"
+
 
 class Facts(NamedTuple):
-    """Bytes and rows of a data file."""
+    """Bytes and rows of a data file; the rows of a log are not known."""
 
     size: int
-    rows: int
+    rows: int | None
 
 
 class Place(Protocol):
@@ -114,7 +116,8 @@ class LocalPlace:
         file = Path(uri.removeprefix("file://"))
         if not file.is_file():
             return None
-        return Facts(file.stat().st_size, pq.read_metadata(file).num_rows)
+        rows = pq.read_metadata(file).num_rows if file.suffix == _BASE else None
+        return Facts(file.stat().st_size, rows)
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,8 @@ class S3Place:
         found = self._filesystem.get_file_info(self._path(uri))
         if not found.is_file:
             return None
+        if not found.path.endswith(_BASE):
+            return Facts(found.size, None)
         rows = pq.read_metadata(found.path, filesystem=self._filesystem).num_rows
         return Facts(found.size, rows)
 

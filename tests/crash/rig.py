@@ -106,6 +106,7 @@ def warm_up(folder: Path) -> None:
 
 HOOKS: Final = (
     *("complete_write", "complete_clustering", "complete_schema_change"),
+    *("complete_compaction", "complete_log_compaction"),
     *("complete_rollback", "before_rollback", "complete_delete_savepoint"),
 )
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import hudi_core as hudi
 from tests.crash.actions import Folder, NewTable
 from tests.crash.found_folders import MAKERS, PLAIN
-from tests.crash.kinds import SPREAD, VIRTUAL
+from tests.crash.kinds import LOGGED, SPREAD, VIRTUAL
 from tests.crash.rows import BASE, as_table
 from tests.crash.tables import (
     OPTIONS,
@@ -19,7 +19,9 @@ from tests.crash.tables import (
     create,
     create_broken,
     create_compacted,
+    create_compaction,
     create_expired,
+    create_logged_old,
     create_of,
     create_old,
     create_saved,
@@ -109,6 +111,41 @@ def _scenes_of(kind: str) -> Mapping[str, Scene]:
     return {f"{kind}_{name}": scene for name, scene in some.items()}
 
 
+def _logged_scenes() -> Mapping[str, Scene]:
+    """Return scenes of a table whose changed rows are in log files."""
+    made, made_old = partial(create_of, LOGGED), create_logged_old
+    recorded = Wound("upsert", LOGGED_COMPLETED)
+    planned, merged = create_compaction, Wound("logged_compact", COMPLETED_FILE)
+    run = Wound("logged_run_compaction", COMPLETED_FILE)
+    names = (
+        *OPERATIONS,
+        "compact",
+        "savepoint",
+        "restore",
+        "stage",
+        "insert_once",
+        "repair_metadata",
+    )
+    scenes = {
+        **{name: Scene(name, made=made) for name in names},
+        "insert_once": Scene("insert_once", made=made, is_repeated=True),
+        **{name: Scene(name, made=made_old) for name in ("clean", "archive", "upsert_services")},
+        "recover_recorded": Scene("other", (recorded,), made=made),
+        "recover_written": Scene("other", (Wound("upsert", "link .temp/marker"),), made=made),
+        "rollback_pending": Scene("rollback_dead", (recorded,), made=made),
+        "recover_rollback": Scene(
+            "other", (Wound("rollback", "complete_rollback of the format"),), made=made
+        ),
+        "recover_clean": Scene("other", (Wound("clean", "remove data"),), made=made_old),
+        "run_compaction": Scene("run_compaction", made=planned),
+        "upsert_planned": Scene("upsert", made=planned),
+        "recover_compact": Scene("other", (merged,), made=made),
+        "recover_run": Scene("run_compaction", (run,), made=planned),
+        "delete_savepoint": Scene("delete_savepoint", made=partial(create_saved, kind=LOGGED)),
+    }
+    return {f"{LOGGED}_{name}": replace(one, formats=("native",)) for name, one in scenes.items()}
+
+
 def _creating(action: str, formats: Collection[str], *wounds: Wound) -> Scene:
     return Scene(action, wounds, formats, made=no_table, is_broken=True, is_new=True)
 
@@ -118,6 +155,7 @@ OPERATIONS: Final = (
     *("insert_overwrite", "delete_partitions", "rollback"),
 )
 COMPLETED_FILE: Final = "link timeline/N_N.commit"
+LOGGED_COMPLETED: Final = "link timeline/N_N.deltacommit"
 REPLACED: Final = "link timeline/N_N.replacecommit"
 BETWEEN: Final = "complete_write of the format"
 UNPINNED: Final = "complete_delete_savepoint of the format"
@@ -232,4 +270,5 @@ SCENES: Final[Mapping[str, Scene]] = {
     **_CONVERSIONS,
     **_scenes_of(SPREAD),
     **_scenes_of(VIRTUAL),
+    **_logged_scenes(),
 }

@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 import hudi_core as hudi
 from tests import tables
 from tests.clock_set_back import clock_set_back
-from tests.crash.kinds import STORED, creation_options, data_root
-from tests.crash.rows import FIRST, NEW, SECOND, as_table
+from tests.crash.kinds import LOGGED, STORED, creation_options, data_root
+from tests.crash.rows import BASE, FIRST, NEW, SECOND, as_table
 from tests.operators import operator
 from tests.tables import SCHEMA
 from tests.version_6 import to_version_6
@@ -66,6 +66,16 @@ def create_old(path: Path, format_name: str, kind: str = STORED) -> None:
     hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
 
 
+def create_logged_old(path: Path, format_name: str) -> None:
+    """Make a table with a file group to clean that has a log, and instants to archive."""
+    create_of(LOGGED, path, format_name)
+    kept = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
+    same = as_table({key: row for key, row in BASE.items() if row[0] == "x"})
+    hudi.Table.open(str(path), kept).insert_overwrite(same)
+    for _ in range(2):
+        hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
+
+
 def create_staged(path: Path, format_name: str) -> None:
     """Make a table with a stage, whose rows would be there twice."""
     create(path, format_name)
@@ -79,9 +89,9 @@ def create_expired(path: Path, format_name: str) -> None:
     hudi.Table.open(str(path), OPTIONS).upsert(as_table({"d": ("y", 0)}))
 
 
-def create_saved(path: Path, format_name: str) -> None:
+def create_saved(path: Path, format_name: str, kind: str = STORED) -> None:
     """Make a table with a savepoint."""
-    create(path, format_name)
+    create_of(kind, path, format_name)
     hudi.Table.open(str(path), OPTIONS).savepoint()
 
 
@@ -103,6 +113,12 @@ def create_scheduled(path: Path, format_name: str) -> None:
     """Make a table with a scheduled clustering."""
     create(path, format_name)
     hudi.Table.open(str(path), OPTIONS).cluster(sort_by="ts", schedule_only=True)
+
+
+def create_compaction(path: Path, format_name: str) -> None:
+    """Make a table with a scheduled compaction."""
+    create_of(LOGGED, path, format_name)
+    hudi.Table.open(str(path), OPTIONS).compact(schedule_only=True)
 
 
 def no_table(path: Path, format_name: str) -> None:

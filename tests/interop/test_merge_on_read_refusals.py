@@ -1,4 +1,4 @@
-"""What would write to a merge-on-read table is refused by name, and leaves nothing behind."""
+"""What is done to merge-on-read tables, and what is refused by name and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -13,30 +13,28 @@ import pytest
 import hudi_core as hudi
 from hudi_core.cli.app import EXAMPLES
 from hudi_core.config.placement import PlacementKeys
-from hudi_core.errors import UnsupportedTableError
+from hudi_core.errors import UnsupportedCapabilityError, UnsupportedTableError
 from tests.cli_runs import run
-from tests.hudi_tables import LOGS_6, OWN, TRIPS
+from tests.foreign import by_hudi_rs
+from tests.hudi_tables import LOGS_6, LOGS_9, OWN, TRIPS
 
 NAMED: Final = "is of type MERGE_ON_READ"
-ELSEWHERE: Final = {
-    PlacementKeys.strategy.key: "object_store",
-    PlacementKeys.path.key: "/elsewhere",
-}
+OLD: Final = "has table version 6"
 Verb = Callable[[hudi.Table, pa.Table, str], Any]
 VERBS: Final[dict[str, Verb]] = {
-    "insert": lambda table, rows, _: table.insert(rows),
-    "bulk_insert": lambda table, rows, _: table.bulk_insert(rows),
+    "insert": lambda table, rows, _: table.insert(renamed(table, rows)),
+    "bulk_insert": lambda table, rows, _: table.bulk_insert(renamed(table, rows)),
     "upsert": lambda table, rows, _: table.upsert(rows),
     "delete": lambda table, rows, _: table.delete(rows),
-    "update": lambda table, rows, _: table.update({rows.column_names[1]: None}),
+    "update": lambda table, rows, _: table.update({plain(table): None}),
     "merge": lambda table, rows, _: table.merge(rows, key(table)).when_matched_delete().execute(),
     "insert_overwrite": lambda table, rows, _: table.insert_overwrite(rows),
     "insert_overwrite_table": lambda table, rows, _: table.insert_overwrite_table(rows),
-    "delete_partitions": lambda table, *_: table.delete_partitions(partition(table)),
+    "delete_partitions": lambda table, *_: table.delete_partitions([partition(table)]),
     "plan": lambda table, rows, _: table.plan("upsert", rows),
     "stage": lambda table, rows, _: table.stage(rows),
     "alter": lambda table, *_: table.alter(add_columns={"more": pa.int64()}),
-    "create_index": lambda table, rows, _: table.create_index("idx", rows.column_names[1]),
+    "create_index": lambda table, *_: table.create_index("idx", plain(table)),
     "drop_index": lambda table, *_: table.drop_index("column_stats"),
     "clean": lambda table, *_: table.clean(),
     "expire_partitions": lambda table, *_: table.expire_partitions(1),
@@ -45,17 +43,30 @@ VERBS: Final[dict[str, Verb]] = {
     "cluster": lambda table, *_: table.cluster(),
     "run_clusterings": lambda table, *_: table.run_clusterings(),
     "optimize": lambda table, *_: table.optimize(),
+    "compact": lambda table, *_: table.compact(),
+    "run_compactions": lambda table, *_: table.run_compactions(),
     "rewrite_keys": lambda table, *_: table.rewrite_keys(),
     "savepoint": lambda table, _, time: table.savepoint(time),
-    "delete_savepoint": lambda table, _, time: table.delete_savepoint(time),
+    "delete_savepoint": lambda table, _, time: saved(table, time).delete_savepoint(time),
     "restore": lambda table, _, time: table.restore(time),
     "rollback": lambda table, _, time: table.rollback(time),
     "repair": lambda table, *_: table.repair(),
     "repair_metadata": lambda table, *_: table.repair_metadata(),
     "convert": lambda table, *_: table.convert("delta"),
-    "convert_storage": lambda table, *_: table.convert_storage(ELSEWHERE),
+    "convert_storage": lambda table, *_: table.convert_storage(elsewhere(table)),
     "upgrade": lambda table, *_: table.upgrade(9),
 }
+REFUSED: Final = frozenset({"purge", "rewrite_keys", "upgrade"})
+"""What is not done yet to tables with logs of versions 8 and 9."""
+COMMANDS_REFUSED: Final = frozenset(
+    {"purge", "table rewrite-keys", "table upgrade", "table convert"}
+)
+IS_THERE: Final = frozenset({"metadata create", "metadata index"})
+"""What the table has already."""
+WRITES: Final = (
+    *("insert", "bulk_insert", "upsert", "delete", "update", "merge", "write", "rollback"),
+    *("insert_overwrite", "insert_overwrite_table", "restore", "compact"),
+)
 DOORS: Final[dict[str, Verb]] = {
     "write": lambda table, rows, _: hudi.write(rows, table.path, mode="append"),
 }
@@ -87,6 +98,7 @@ COMMANDS: Final = {
     "ttl": "PATH --days 1",
     "purge": "PATH --yes",
     "cluster": "PATH",
+    "compact": "PATH",
     "optimize": "PATH",
     "rollback": "PATH TIME",
     "restore": "PATH TIME --yes",
@@ -114,7 +126,7 @@ OTHER_COMMANDS: Final = frozenset(
 )
 
 
-PLANNED: Final = ("clean", "archive", "ttl", "purge", "cluster", "optimize", "rollback")
+PLANNED: Final = ("clean", "archive", "ttl", "purge", "cluster", "optimize", "compact", "rollback")
 PLANNED_OF_TABLE: Final = ("convert", "upgrade", "rewrite-keys", "repair")
 DRY_RUNS: Final = (*PLANNED, "restore", *(f"table {one}" for one in PLANNED_OF_TABLE))
 
@@ -135,14 +147,39 @@ def everything(path: Path) -> dict[str, bytes | None]:
     }
 
 
-@pytest.fixture(params=[TRIPS, LOGS_6])
-def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Give the test a table that has a metadata table, or is of version 6."""
-    return OWN.unpack(request.param, tmp_path / "table")
-
-
 def written_rows(table: hudi.Table) -> pa.Table:
     return table.to_arrow(table.schema.names)
+
+
+def plain(table: hudi.Table) -> str:
+    """A column of neither key, partition nor order."""
+    config = table.config
+    others = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+    return next(str(name) for name in table.schema.names if name not in others)
+
+
+def elsewhere(table: hudi.Table) -> dict[str, str]:
+    """A place beside the table."""
+    return {
+        PlacementKeys.strategy.key: "object_store",
+        PlacementKeys.path.key: f"{table.path}-elsewhere",
+    }
+
+
+def renamed(table: hudi.Table, rows: pa.Table) -> pa.Table:
+    """The rows under keys that the table does not have."""
+    at, name = rows.column_names.index(key(table)), key(table)
+    column = rows.column(at)
+    if pa.types.is_string(column.type):
+        made = pa.array([f"new {value}" for value in column.to_pylist()])
+    else:
+        made = pa.array([value + 1_000 for value in column.to_pylist()], column.type)
+    return rows.set_column(at, rows.schema.field(name), made)
+
+
+def saved(table: hudi.Table, time: str) -> hudi.Table:
+    table.savepoint(time)
+    return table
 
 
 def test_every_method_and_command_is_known_here() -> None:
@@ -155,12 +192,54 @@ def test_every_method_and_command_is_known_here() -> None:
     assert {*COMMANDS, *OTHER_COMMANDS} == set(EXAMPLES)
 
 
-@pytest.mark.parametrize("verb", [*VERBS.values(), *DOORS.values()], ids=[*VERBS, *DOORS])
-def test_methods(verb: Verb, path: Path) -> None:
+@pytest.fixture
+def trips(tmp_path: Path) -> Path:
+    """A table of Apache Hudi's that has logs, partitions and all indexes."""
+    return OWN.unpack(TRIPS, tmp_path / "table")
+
+
+def last_time(table: hudi.Table) -> str:
+    return str(table.timeline.completed_writes()[-1].requested_time)
+
+
+@pytest.mark.parametrize("name", [*VERBS, *DOORS])
+def test_methods(name: str, trips: Path) -> None:
+    table, verb = hudi.Table.open(trips), {**VERBS, **DOORS}[name]
+    rows, time = written_rows(table), last_time(table)
+    before = everything(trips)
+    if name in REFUSED:
+        with pytest.raises(UnsupportedTableError, match=NAMED):
+            verb(table, rows, time)
+    elif name == "convert":
+        with pytest.raises(UnsupportedCapabilityError, match="merge on read"):
+            verb(table, rows, time)
+    else:
+        verb(table, rows, time)
+        assert hudi.Table.open(trips).validate(keys=True).differences == ()
+        return
+    assert everything(trips) == before
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_hudi_rs_reads_what_is_written(name: str, tmp_path: Path) -> None:
+    path = OWN.unpack(LOGS_9, tmp_path / "table")
     table = hudi.Table.open(path)
-    rows, time = written_rows(table), table.timeline.completed_writes()[-1].requested_time
-    before = everything(path)
-    with pytest.raises(UnsupportedTableError, match=NAMED):
+    rows = written_rows(table)
+    {**VERBS, **DOORS}[name](table, rows, last_time(table))
+    again = hudi.Table.open(path)
+    assert again.validate(keys=True).differences == ()
+    keys = again.config.record_key_fields
+    theirs = [str({name: one[name] for name in keys}) for one in by_hudi_rs(path)]
+    assert sorted(theirs) == sorted(map(str, again.to_arrow([*keys]).to_pylist()))
+
+
+@pytest.mark.parametrize("name", [*VERBS, *DOORS])
+def test_methods_on_version_6(name: str, tmp_path: Path) -> None:
+    path = OWN.unpack(LOGS_6, tmp_path / "table")
+    table = hudi.Table.open(path)
+    rows, time = written_rows(table), last_time(table)
+    verb, before = {**VERBS, **DOORS}[name], everything(path)
+    with pytest.raises(UnsupportedTableError, match=f"{OLD}|{NAMED}"):
         verb(table, rows, time)
     assert everything(path) == before
 
@@ -169,17 +248,24 @@ def test_methods(verb: Verb, path: Path) -> None:
     ("command", "more"),
     [*((one, "") for one in COMMANDS), *((one, " --dry-run") for one in DRY_RUNS)],
 )
-def test_commands(command: str, more: str, path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", [TRIPS, LOGS_6])
+def test_commands(command: str, more: str, source: str, tmp_path: Path) -> None:
+    path = OWN.unpack(source, tmp_path / "table")
     table = hudi.Table.open(path)
     (tmp_path / "files").mkdir()
     pq.write_table(written_rows(table), tmp_path / "files" / "rows.parquet")
-    words = {
-        "PATH": str(path),
-        "FILES": str(tmp_path / "files"),
-        "TIME": table.timeline.completed_writes()[-1].requested_time,
-    }
+    words = {"PATH": str(path), "FILES": str(tmp_path / "files"), "TIME": last_time(table)}
     before = everything(path)
+    if command == "savepoint delete" and source == TRIPS:
+        table.savepoint(words["TIME"])
     given = [words.get(one, one) for one in f"{COMMANDS[command]}{more}".split()]
     result = run(*command.split(), *given)
-    assert (result.exit_code, NAMED in result.stderr) == (1, True), result.output
+    if source == TRIPS and command not in COMMANDS_REFUSED:
+        assert (result.exit_code, "already" in result.stderr) == (
+            (1, True) if command in IS_THERE else (0, False)
+        ), result.output
+        assert hudi.Table.open(path).validate(keys=True).differences == ()
+        return
+    named = any(one in result.stderr for one in (NAMED, OLD, "merge on read"))
+    assert (result.exit_code, named) == (1, True), result.output
     assert everything(path) == before

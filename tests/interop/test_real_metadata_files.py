@@ -15,6 +15,7 @@ import pytest
 
 from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.config.properties import parse_properties
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.log_format.block import (
     BlockType,
     HeaderKey,
@@ -39,7 +40,7 @@ from hudi_core.metadata.log.records import (
     RecordType,
 )
 from hudi_core.metadata.merging import merge, present
-from hudi_core.metadata.partition_types import shard_number, shards_of
+from hudi_core.metadata.partition_types import shard_number
 from hudi_core.metadata.statistics.bounds import bound_type
 from hudi_core.metadata.statistics.column_ranges import decode_ranges
 from hudi_core.model.files import FileId, PartitionPath

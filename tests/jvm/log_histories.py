@@ -397,11 +397,18 @@ class History:
 
     def _update(self) -> None:
         word = self.drawn.choice(WORDS)
-        also = ", ts = ts + 1" if self.drawn.random() < 0.7 else ""
+        self.update(word, 1 if self.drawn.random() < 0.7 else 0)
+
+    def update(self, word: str, more: int) -> None:
+        """Set the fares of the rows of a name, and raise their ordering values."""
+        also = f", ts = ts + {more}" if more else ""
         self.sql(f"update {{t}} set fare = -1.5{also} where name = '{word}'")
 
     def _delete_where(self) -> None:
-        low = self.drawn.randrange(90)
+        self.delete_where(self.drawn.randrange(90))
+
+    def delete_where(self, low: int) -> None:
+        """Delete the rows of nine numbers."""
         self.sql(f"delete from {{t}} where number between {low} and {low + 8}")
 
     def _merge_into(self) -> None:

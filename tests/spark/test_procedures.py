@@ -10,7 +10,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
-from hudi_core.errors import InstantNotFoundError, InvalidOptionError, NotATableError
+from hudi_core.errors import (
+    InstantNotFoundError,
+    InvalidOptionError,
+    NotATableError,
+    TableServiceError,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -142,6 +147,53 @@ def test_clustering(spark: SparkSession, path: str) -> None:
     assert dicts(call.show_commits(path))[0]["action"] == "replacecommit"
     with pytest.raises(InvalidOptionError, match="no such operation"):
         call.run_clustering(path, op="all")
+
+
+def test_compactions(spark: SparkSession, tmp_path: Path) -> None:
+    """Log files are merged on the executors."""
+    path = str(tmp_path / "m")
+    options = {
+        **OPTIONS,
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.compact.inline": "false",
+    }
+    for ids in ((1, 2), (1,), (2,)):
+        hudi.write(city_rows(*ids), path, mode="append", options=options)
+    call = hudi.procedures(spark, {"hoodie.compact.inline": "false"})
+    assert dicts(call.show_compaction(path)) == []
+    [planned] = dicts(call.run_compaction(path, "schedule"))
+    assert (planned["state"], planned["operation_size"]) == ("REQUESTED", 2)
+    shown = dicts(call.show_compaction(path))
+    assert {row["partition_path"] for row in shown} == {"oslo", "rome"}
+    assert {row["state"] for row in shown} == {"REQUESTED"}
+    assert {row["total_log_files_per_partition"] for row in shown} == {1}
+    hudi.Table.open(path, {"hoodie.compact.inline": "false"}).upsert(city_rows(1))
+    [done] = dicts(call.run_compaction(path, "run", timestamp=planned["timestamp"]))
+    assert (done["timestamp"], done["state"]) == (planned["timestamp"], "COMPLETED")
+    [done] = dicts(call.run_compaction(path, "RUN"))
+    assert done["operation_size"] == 1
+    assert dicts(call.run_compaction(path, "execute")) == []
+    last, *shown = dicts(call.show_compaction(path))
+    assert (last["compaction_time"], last["action"], last["partition_path"]) == (
+        done["timestamp"],
+        "commit",
+        "rome",
+    )
+    assert sorted(row["partition_path"] for row in shown) == ["oslo", "rome"]
+    assert all(row["total_write_bytes_per_partition"] for row in (last, *shown))
+    assert len(dicts(call.show_compaction(path, limit=1))) == 1
+    assert hudi.Table.open(path).count() == 2
+    with pytest.raises(InvalidOptionError, match="no such operation"):
+        call.run_compaction(path, "compact")
+    with pytest.raises(InvalidOptionError, match="a plan of its own"):
+        call.run_compaction(path, "schedule", instants="20200101000000000")
+
+
+def test_compactions_of_other_tables(spark: SparkSession, path: str) -> None:
+    call = hudi.procedures(spark)
+    for refused in (call.show_compaction, lambda table: call.run_compaction(table, "run")):
+        with pytest.raises(TableServiceError, match="COPY_ON_WRITE"):
+            refused(path)
 
 
 def test_clusterings_that_are_named(spark: SparkSession, path: str) -> None:

@@ -116,10 +116,16 @@ def test_changes_and_keys_step_by_step(spark: SparkSession, tmp_path: Path) -> N
     feed = spark.read.format("hudi").options(**cdc).load(path)
     assert sorted(row.op for row in feed.collect()) == ["i"] * 5 + ["u"] * 2
 
-    # table types: merge-on-read is refused by its name
-    mor = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
-    with pytest.raises(PySparkException, match=r"MERGE_ON_READ.*not supported for writing"):
-        save(inserts, str(tmp_path / "mor"), "overwrite", **mor)
+    # table types: an update goes into a log file, which a snapshot merges
+    mor = str(tmp_path / "mor")
+    save(inserts, mor, "overwrite", **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    chosen = spark.read.format("hudi").load(mor).filter("rider == 'rider-D'")
+    save(chosen.withColumn("fare", col("fare") * 10), mor, "append")
+    assert sum(len(one.log_files) for one in hudi.Table.open(mor).file_slices()) == 1
+    assert fares(spark, mor)["rider-D"] == 339.0
+    optimized = {"hoodie.datasource.query.type": "read_optimized"}
+    assert fares(spark, mor, **optimized)["rider-D"] == 33.9
+    assert {row["rider"]: row["fare"] for row in by_hudi_rs(mor)} == fares(spark, mor)
 
     # keys, and an ordering field
     keyed = str(tmp_path / "keyed")

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import hudi_core as hudi
-from hudi_core.errors import InvalidOptionError, TableServiceError
+from hudi_core.errors import TableServiceError
 from tests.foreign import by_hudi_rs
 
 pytestmark = pytest.mark.spark
@@ -202,14 +202,23 @@ def test_indexes_step_by_step(lake: tuple[SparkSession, Path]) -> None:
 
 def test_kinds_of_tables_step_by_step(lake: tuple[SparkSession, Path]) -> None:
     session, folder = lake
-    # table types: merge-on-read is refused by its name, and leaves nothing
-    with pytest.raises(InvalidOptionError, match=r"MERGE_ON_READ.*not supported for writing"):
-        session.sql(
-            f"CREATE TABLE mor ({COLUMNS}) USING HUDI TBLPROPERTIES (type = 'mor') "
-            "PARTITIONED BY (city);"
-        )
-    assert asked(session, "SHOW TABLES") == []
-    assert not (folder / "mor").exists()
+    # table types: changes go into log files, until a compaction
+    session.sql(
+        f"CREATE TABLE mor ({COLUMNS}) USING HUDI TBLPROPERTIES (type = 'mor') "
+        "PARTITIONED BY (city);"
+    )
+    session.sql(f"INSERT INTO mor VALUES {TRIPS};")
+    session.sql("UPDATE mor SET fare = 25.0 WHERE rider = 'rider-D';")
+    session.sql("DELETE FROM mor WHERE uuid = 'c8abbe79';")
+    merged = hudi.Table.open(folder / "mor")
+    assert merged.config.table_type == "MERGE_ON_READ"
+    assert sum(len(one.log_files) for one in merged.file_slices()) == 2
+    left = [("rider-A", 19.1), ("rider-C", 27.7), ("rider-D", 25.0), ("rider-F", 34.15)]
+    assert asked(session, "SELECT rider, fare FROM mor") == left
+    assert sorted((row["rider"], row["fare"]) for row in by_hudi_rs(folder / "mor")) == left
+    session.sql("CALL run_compaction(op => 'run', table => 'mor')")
+    assert not any(one.log_files for one in merged.file_slices())
+    assert asked(session, "SELECT rider, fare FROM mor") == left
     # keys
     session.sql(
         f"CREATE TABLE keyed ({COLUMNS}) USING HUDI TBLPROPERTIES (primaryKey = 'uuid', "

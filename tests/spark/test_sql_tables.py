@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.errors import (
     HudiError,
-    InvalidOptionError,
     NotATableError,
     OptionConflictError,
     PartitionValueError,
@@ -176,9 +175,12 @@ REFUSED = [
     ("CREATE TABLE bad (id INT) CLUSTERED BY (id) INTO 4 BUCKETS USING hudi", SchemaError, "CLUST"),
     ("CREATE TABLE bad (id INT) USING hudi TBLPROPERTIES (primaryKey='k')", RecordKeyError, "'k'"),
     (
-        "CREATE TABLE bad (id INT) USING hudi TBLPROPERTIES (type='mor')",
-        InvalidOptionError,
-        "MERGE",
+        (
+            "CREATE TABLE bad (id INT) USING hudi "
+            "TBLPROPERTIES (type='mor', 'hoodie.table.format'='iceberg')"
+        ),
+        UnsupportedCapabilityError,
+        "merge on read",
     ),
     ("CREATE TABLE bad (id INT) USING hudi TBLPROPERTIES (a = b())", SchemaError, "expression"),
     ("CREATE TABLE bad USING hudi", NotATableError, "holds no Hudi table"),

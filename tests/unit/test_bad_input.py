@@ -23,6 +23,7 @@ from hudi_core.errors import (
     SchemaError,
     UnknownExtensionError,
     UnknownTableFormatError,
+    UnsupportedTableError,
 )
 from tests.tables import copied, new_table, pairs
 from tests.unit.refusals import files, refused
@@ -88,11 +89,14 @@ def test_a_table_that_cannot_be(
 
 JAVA_KEY = {f"{VIRTUAL}enabled": "true", f"{VIRTUAL}class": "com.uber.marmaray.SimpleRecordKey"}
 
+LOGGED_CHANGES = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.cdc.enabled": "true"}
+
 
 @pytest.mark.parametrize(
     ("record_key", "options", "error", "words"),
     [
-        ("id", {"hoodie.table.type": "MERGE_ON_READ"}, ConfigError, "MERGE_ON_READ"),
+        ("id", {"hoodie.table.type": "MERGED"}, ConfigError, "MERGE_ON_READ"),
+        ("id", LOGGED_CHANGES, UnsupportedTableError, "MERGE_ON_READ|log changes|COPY_ON_WRITE"),
         ("id", {"hoodie.write.table.version": "7"}, ConfigError, "7|8, 9"),
         (None, META, InvalidOptionError, "meta.fields|generated when rows are wr|recordkey.field"),
         (
@@ -330,7 +334,7 @@ REFUSED: list[tuple[pa.Table, dict[str, object], type[HudiError]]] = [
     (changed({}), {OPERATION: "merge"}, InvalidOptionError),
     (changed({}), {KEY: "nope"}, RecordKeyError),
     (changed({}), {"hoodie.table.format": "nope"}, UnknownTableFormatError),
-    (changed({}), {"hoodie.table.type": "MERGE_ON_READ"}, InvalidOptionError),
+    (changed({}), {"hoodie.table.type": "MERGED"}, InvalidOptionError),
     (changed({}), {"hoodie.write.lock.provider": "zookeeper"}, InvalidOptionError),
 ]
 

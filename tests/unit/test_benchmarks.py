@@ -246,19 +246,30 @@ def reads_with_logs(tmp_path: Path) -> None:
     assert "### memory" in page
 
 
+def writes_of_logs(tmp_path: Path) -> None:
+    few = some_cases("update_1", "compaction")
+    answers, found, page = answers_of(tmp_path, "log_writes.py", "--scale", "0.002", *few)
+    assert set(answers.values()) == {1}
+    assert all(one["work"] > 0 for one in found["targets"])
+    assert "### compaction" in page
+
+
 def small_commits(tmp_path: Path) -> None:
     case = "small_commits_s3" if IS_WHOLE else "small_commits"
     chosen = ("--cases", case, "--scale", "0.005")
     answers, _, page = answers_of(tmp_path, "small_commits.py", *chosen)
     ours = ("native", "native, no metadata table", "iceberg", "delta")
-    names = (*ours, "native, with table services", "deltalake", "pyiceberg")
+    names = (*ours, "native, with table services", "native, in logs", "deltalake", "pyiceberg")
     assert answers == {(case, name): 20_000 for name in names}
     assert f"### {case}" in page
 
 
 @pytest.mark.parametrize(
     "runs",
-    [upserts, more_upserts, connector, formats, metadata, reads, reads_with_logs, small_commits],
+    [
+        *(upserts, more_upserts, connector, formats, metadata, reads, reads_with_logs),
+        *(writes_of_logs, small_commits),
+    ],
     ids=lambda one: one.__name__,
 )
 def test_every_case_runs(runs: Callable[[Path], None], tmp_path: Path) -> None:

@@ -192,8 +192,12 @@ def test_nothing_goes_that_a_pending_write_may_read() -> None:
         retention = retain(table.timeline, rules, now)
         assert retention.earliest == table.instants[2]
         assert instants_of(table.plan(rules, now=now)[P].paths) == ["10"]
+    rules, last = CleanRules(commits_retained=1), table.instants[2]
+    # the slices that a compaction reads are kept for themselves
     table.instants.insert(0, Instant(at(5), Action.COMPACTION, State.REQUESTED))
-    assert retain(table.timeline, CleanRules(commits_retained=1), LATE).earliest is None
+    assert retain(table.timeline, rules, LATE).earliest == last
+    table.instants.insert(0, Instant(at(4), Action.DELTACOMMIT, State.INFLIGHT))
+    assert retain(table.timeline, rules, LATE).earliest is None
 
 
 def test_slices_go_with_their_logs_and_lost_attempts() -> None:
@@ -290,7 +294,7 @@ def test_only_partitions_touched_since_the_last_clean_are_looked_at() -> None:
 
     def last(earliest: int, *saved: int) -> CleanMetadata:
         extra = {SAVEPOINTED_KEY: ",".join(at(n) for n in saved)} if saved else None
-        return CleanMetadata(at(1), 0, 0, at(earliest) if earliest else "", extra_metadata=extra)
+        return CleanMetadata(at(99), 0, 0, at(earliest) if earliest else "", extra_metadata=extra)
 
     assert touched(last(40)) == {"x", "y", "z", "r"}
     assert touched(last(80)) == set()
@@ -298,6 +302,10 @@ def test_only_partitions_touched_since_the_last_clean_are_looked_at() -> None:
     # all of them: no clean to go on from, its end archived, a savepoint deleted since
     for clean in (None, last(0), last(5), last(40, 20)):
         assert touched(clean) is None
+    # what was completed since that clean, though it began before all that it retained
+    late = replace(table.instants[1], completion_time=at(100))
+    table.instants[1], table.metadata[late] = late, table.metadata[table.instants[1]]
+    assert touched(last(40)) == {"v", "x", "y", "z", "r"}
 
 
 def test_the_plan_is_hudis_with_absolute_paths() -> None:

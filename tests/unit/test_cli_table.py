@@ -101,6 +101,15 @@ def test_create_from_a_parquet_file(tmp_path: Path) -> None:
     assert names == ["id", "city", "fare", "ts"]
 
 
+def test_create_a_table_with_log_files(tmp_path: Path, schema_file: Path) -> None:
+    path = tmp_path / "trips"
+    named = ("--record-key", "id", "--schema", schema_file, "--type", "MERGE_ON_READ")
+    assert run("table", "create", path, *named).exit_code == 0
+    assert hudi.Table.open(path).config.table_type == "MERGE_ON_READ"
+    wrong = run("table", "create", tmp_path / "other", *named[:-1], "mor")
+    assert (wrong.exit_code, "MERGE_ON_READ" in wrong.stderr) == (1, True)
+
+
 def test_create_from_a_base_file_takes_no_meta_columns(tmp_path: Path, table: hudi.Table) -> None:
     base = next(Path(table.path).rglob("*.parquet"))
 

@@ -145,7 +145,7 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
         ({"hoodie.table.name": "a\nb"}, "control character"),
         ({KEY: "a,a"}, "a twice"),
         ({ORDERING: "a,b,a"}, "names a twice"),
-        ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "Supported: COPY_ON_WRITE"),
+        ({"hoodie.datasource.write.table.type": "MERGED"}, "COPY_ON_WRITE"),
         ({VERSION: "6"}, "Supported: 8, 9"),
         ({VERSION: "10"}, "Supported: 8, 9"),
         ({f"{VIRTUAL}enabled": "true", f"{VIRTUAL}concatenator": ","}, "the key generator's own"),

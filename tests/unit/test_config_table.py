@@ -196,7 +196,6 @@ GENERATED = {"hoodie.populate.meta.fields": "false", "hoodie.table.recordkey.fie
 @pytest.mark.parametrize(
     ("changes", "feature", "readable"),
     [
-        ({"hoodie.table.type": "MERGE_ON_READ"}, "MERGE_ON_READ", True),
         ({"hoodie.bootstrap.base.path": "s3://x"}, "hoodie.bootstrap.base.path", False),
         ({"hoodie.table.base.file.format": "orc"}, "ORC", False),
         ({"hoodie.datasource.write.drop.partition.columns": "true"}, "drop.partition", False),

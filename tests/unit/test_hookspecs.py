@@ -16,6 +16,8 @@ from hudi_core.model.format import FormatCommit
 RFC_93 = {
     "complete_write": "completeWrite",
     "complete_clustering": "completeClustering",
+    "complete_compaction": "completeCompaction",
+    "complete_log_compaction": "completeLogCompaction",
     "complete_clean": "completeClean",
     "complete_rollback": "completeRollback",
     "archive_instants": "archiveInstants",

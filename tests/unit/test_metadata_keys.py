@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, StorageError
 from hudi_core.hashing.bloom import DynamicBloom
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.index.record_index import RecordIndex
 from hudi_core.metadata import keys, partition_types
 from hudi_core.metadata.hfile.block import Codec
@@ -29,7 +30,7 @@ from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 from hudi_core.metadata.key_index import key_cache
 from hudi_core.metadata.key_index.key_cache import KeyCache
 from hudi_core.metadata.log.layers import Layer
-from hudi_core.metadata.partition_types import shard_file_id, shard_number, shards_of
+from hudi_core.metadata.partition_types import shard_file_id, shard_number
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage

@@ -27,6 +27,7 @@ from hudi_core.errors import (
     TableServiceError,
     UnsupportedTableError,
 )
+from hudi_core.hashing.java_hash import shards_of
 from hudi_core.log_format.block import BlockType, find_log_blocks
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.log import completeness
@@ -51,7 +52,6 @@ from hudi_core.metadata.partition_types import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
-    shards_of,
 )
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.registry import partition_of

@@ -120,6 +120,8 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     host.check_write(CLIENT, COMMIT, DONE)
     host.complete_write(CLIENT, COMMIT, DONE, [], "v0")
     host.complete_clustering(CLIENT, replaced, DONE, expected_version="v0")
+    host.complete_compaction(CLIENT, COMMIT, DONE, [], "v0")
+    host.complete_log_compaction(CLIENT, COMMIT, DONE, expected_version="v0")
     host.complete_schema_change(CLIENT, COMMIT, DONE, "v0")
     host.before_clean(CLIENT, plan, DONE, "v0")
     host.complete_clean(CLIENT, clean, DONE, "v0")
@@ -133,7 +135,7 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     host.complete_restore(CLIENT, restore, DONE, "v0")
     seen = dict(plugin.calls)
     views = [arguments.pop("view_manager", None) for arguments in seen.values()]
-    assert sum(view is not None for view in views) == 18
+    assert sum(view is not None for view in views) == 20
     assert seen.pop("check_schema") == {"settings": settings, "schema": columns, "before": None}
     for arguments in seen.values():
         assert arguments.pop("meta_client") is CLIENT
@@ -156,6 +158,8 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
             "write_statuses": (),
             **instant,
         },
+        "complete_compaction": {"commit_metadata": COMMIT, "write_statuses": [], **instant},
+        "complete_log_compaction": {"commit_metadata": COMMIT, "write_statuses": (), **instant},
         "complete_schema_change": {"commit_metadata": COMMIT, **instant},
         "before_clean": {"clean_plan": plan, **instant},
         "complete_clean": {"clean_metadata": clean, **instant},
@@ -320,7 +324,7 @@ def test_methods_of_other_names_are_nobodys_business() -> None:
 def test_a_hook_of_a_later_contract_may_be_marked_optional() -> None:
     class Ahead(NativeTableFormat):
         @hookimpl(optionalhook=True)
-        def complete_compaction(self, instant: Instant) -> FormatCommit:
+        def complete_indexing(self, instant: Instant) -> FormatCommit:
             return FormatCommit("1")
 
     assert host_of(Ahead()).name == "test"
@@ -406,6 +410,8 @@ def test_undeclared_abilities_are_refused_before_the_format_is_asked() -> None:
     host = host_of(NothingDeclared())
     with pytest.raises(UnsupportedCapabilityError, match="'test' does not support clustering"):
         host.complete_clustering(CLIENT, ReplaceCommitMetadata(), DONE)
+    with pytest.raises(UnsupportedCapabilityError, match="'test' does not support merge on read"):
+        host.complete_compaction(CLIENT, COMMIT, DONE)
     with pytest.raises(UnsupportedCapabilityError, match="savepoint"):
         host.complete_delete_savepoint(CLIENT, DONE)
     with pytest.raises(UnsupportedCapabilityError, match="add column or drop column or promote"):

@@ -449,7 +449,7 @@ def whole(n: int, done: int, action: Action = Action.COMMIT) -> list[Instant]:
         # a plan that was tried again after its first attempt was rolled back
         ([*whole(1, 9, Action.COMPACTION), *whole(3, 4, Action.ROLLBACK)], 0, 0),
         ([*whole(1, 9, Action.CLUSTERING), *whole(3, 4, Action.ROLLBACK)], 0, 0),
-        ([*whole(1, 9, Action.DELTACOMMIT), *whole(3, 4, Action.ROLLBACK)], 0, 0),
+        ([*whole(1, 9, Action.DELTACOMMIT), *whole(3, 4, Action.ROLLBACK)], 1, 1),
         # one that was tried again would have left its earlier files, too
         ([*whole(1, 9, Action.DELTACOMMIT)[2:], *whole(3, 4, Action.ROLLBACK)], 1, 1),
     ],
@@ -463,3 +463,9 @@ def test_few_rollbacks_are_read(files: list[Instant], read: int, late: int) -> N
 
     assert len(late_writes(files, targets)) == late
     assert len(asked) == read
+
+
+def test_deltacommits_of_a_metadata_table_may_be_tried_again() -> None:
+    files = [*whole(1, 9, Action.DELTACOMMIT), *whole(3, 4, Action.ROLLBACK)]
+    once = {Action.COMMIT, Action.REPLACECOMMIT}
+    assert not late_writes(files, lambda _: (at(1),), once)

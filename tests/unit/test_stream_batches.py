@@ -63,6 +63,24 @@ def commits(path: Path) -> int:
     return len(hudi.Table.open(path).timeline.completed_writes())
 
 
+def test_compactions_between_batches(tmp_path: Path) -> None:
+    """The newest commit keeps the number of the last batch, where Hudi's sink looks for it."""
+    merged = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    disabled = {"hoodie.datasource.write.streaming.disable.compaction": "true"}
+    for number in range(6):
+        put(tmp_path, number, 1, 2, **merged, **disabled)
+    table = hudi.Table.open(tmp_path)
+    assert {one.action for one in table.timeline.instants} == {hudi.Action.DELTACOMMIT}
+    put(tmp_path, 6, 1, **merged)
+    assert put(tmp_path, 6, 1, **merged) is None
+    client = open_table(str(tmp_path), {}).client
+    last = client.timeline().completed_writes()[-1]
+    assert last.action is hudi.Action.COMMIT
+    kept = json.loads(client.read_commit(last).extra_metadata[SINK_CHECKPOINT])
+    assert kept == {"default_single_writer": "6"}
+    assert ids(tmp_path) == [1, 2]
+
+
 def test_a_batch_is_written_once_by_each_query(tmp_path: Path) -> None:
     path = tmp_path / "t"
     insert = {"hoodie.datasource.write.operation": "insert"}

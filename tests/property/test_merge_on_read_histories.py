@@ -1,0 +1,27 @@
+"""Rows of MERGE_ON_READ tables, compared with those of COPY_ON_WRITE ones.
+
+In each merge mode and with each index, by ours and by hudi-rs, after each step of a random history.
+``make campaigns`` takes 216 histories.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.merge_on_read_histories import INDEXES, MERGING, History
+from tests.samples import sampled
+
+_CASES = [
+    (*pair, seed) for seed in range(6) for pair in product(range(len(MERGING)), range(len(INDEXES)))
+]
+
+
+@pytest.mark.parametrize(("merging", "index", "seed"), sampled(_CASES, 30))
+def test_both_types_hold_the_same_rows(tmp_path: Path, merging: int, index: int, seed: int) -> None:
+    history = History(tmp_path, seed, MERGING[merging], INDEXES[index])
+
+    history.run(12)
+    history.end()
