@@ -170,6 +170,10 @@ bench-keys: setup
 bench-logs: setup
 	$(RUN) benchmarks/merge_on_read.py $(ARGS)
 
+.PHONY: bench-log-writes
+bench-log-writes: setup
+	$(RUN) benchmarks/log_writes.py $(ARGS)
+
 .PHONY: bench-connector
 bench-connector: setup
 	$(RUN) benchmarks/connector.py $(ARGS)

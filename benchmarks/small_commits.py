@@ -28,8 +28,8 @@ CASES = (LOCAL, S3)
 ROWS, BATCH, COMMITS = 20_000, 1_000, 200
 DELTALAKE, PYICEBERG = "deltalake", "pyiceberg"
 NATIVE, BARE, ICEBERG, DELTA = "native", "native, no metadata table", "iceberg", "delta"
-SERVED = "native, with table services"
-ALLOWED = {NATIVE: 1.5, BARE: 1.0, ICEBERG: 1.8, DELTA: 1.8, SERVED: None}
+SERVED, LOGGED = "native, with table services", "native, in logs"
+ALLOWED = {NATIVE: 1.5, BARE: 1.0, ICEBERG: 1.8, DELTA: 1.8, SERVED: None, LOGGED: 1.0}
 """Of a merge of deltalake's on a local disk; ``None`` without a target."""
 SCHEMA = pa.schema({"id": pa.string(), "city": pa.string(), "ts": pa.int64(), "fare": pa.float64()})
 _CITIES = 4
@@ -141,13 +141,20 @@ def tables(store: Store) -> dict[str, Peer]:
         ICEBERG: _ours(store, "iceberg", first, metadata=True),
         DELTA: _ours(store, "delta", first, metadata=True),
         SERVED: _ours(store, "native", first, metadata=True, services=True),
+        LOGGED: _ours(store, "native", first, metadata=True, services=True, logs=True),
         DELTALAKE: _deltalake(store, first),
         PYICEBERG: _pyiceberg(store, first),
     }
 
 
 def _ours(
-    store: Store, format_: str, first: pa.Table, *, metadata: bool, services: bool = False
+    store: Store,
+    format_: str,
+    first: pa.Table,
+    *,
+    metadata: bool,
+    services: bool = False,
+    logs: bool = False,
 ) -> Peer:
     # the peers neither clean nor archive
     options = {
@@ -155,14 +162,17 @@ def _ours(
         "hoodie.metadata.enable": str(metadata).lower(),
         "hoodie.table.services.enabled": str(services).lower(),
     }
+    if logs:  # compactions are part of what logs cost
+        options |= {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
     table = hudi.Table.create(
-        f"{store.root}/{format_}-{metadata}-{services}",
+        f"{store.root}/{format_}-{metadata}-{services}-{logs}",
         SCHEMA,
         name="trips",
         record_key="id",
         partition_by="city",
         ordering_field="ts",
         format=format_,
+        table_type="MERGE_ON_READ" if logs else None,
         options=options,
     )
     table.bulk_insert(first)

@@ -61,6 +61,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.TAKE_IN,
     Capability.ADD_COLUMN,
     reasons={
+        Capability.MERGE_ON_READ: "readers of Delta read data files alone, without log files",
         Capability.EMPTY_PARTITION_VALUES: "Delta's log has one word for null and the empty string",
         Capability.SEVERAL_STORAGE_PATHS: "few readers of Delta open files outside the folder that "
         "the log is in",

@@ -62,6 +62,9 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.REORDER_COLUMNS,
     Capability.PROMOTE_TYPE,
     promotions=("int to long", "float to double", "decimal to decimal of more digits"),
+    reasons={
+        Capability.MERGE_ON_READ: "readers of Iceberg read data files alone, without log files",
+    },
 )
 
 
