@@ -259,7 +259,6 @@ _EMPTY_KEY: Final = b"\x02\x00"
 """The second branch of a union, and a string of no bytes."""
 _END: Final = b"\x00"
 """The end of an array."""
-_NO_BYTES: Final = pa.scalar(b"", pa.large_binary())
 
 
 def encode_delete_content(records: Sequence[DeletedRecord]) -> bytes:
@@ -296,17 +295,18 @@ def encode_deletes(
         alone = encode_delete_content([DeletedRecord("", partition_path, order)])
         return alone[_CONTENT_HEAD + len(_ONE) + len(_EMPTY_KEY) : -len(_END)]
 
+    nothing = pa.scalar(b"", pa.large_binary())
     if wrapper is None:
         tails: Any = pa.scalar(tail(NATURAL_ORDER), pa.large_binary())
     else:
         stem = pa.scalar(tail(Wrapped(wrapper, 0))[:-1], pa.large_binary())  # a 0 is one byte
         numbers = encode_longs(values.fill_null(0).cast(pa.int64()).to_numpy())
-        valued = pc.binary_join_element_wise(stem, numbers, _NO_BYTES)
+        valued = pc.binary_join_element_wise(stem, numbers, nothing)
         tails = pc.if_else(values.is_valid(), valued, pa.scalar(tail(None), pa.large_binary()))
     sizes = encode_longs(pc.binary_length(keys).cast(pa.int64()).to_numpy())
     named = pa.scalar(_EMPTY_KEY[:1], pa.large_binary())
     plain = keys.cast(pa.large_binary())
-    records = pc.binary_join_element_wise(named, sizes, plain, tails, _NO_BYTES)
+    records = pc.binary_join_element_wise(named, sizes, plain, tails, nothing)
     end = pc.sum(pc.binary_length(records)).as_py()
     count = encode_longs(np.array([len(keys)]))[0].as_py()
     datum = b"".join([count, records.buffers()[2][:end], _END])

@@ -54,7 +54,7 @@ from hudi_core.metadata.maintenance.lifecycle import (
     require_rebuildable,
 )
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
-from hudi_core.model.instant import Instant, parse_file_name_v1
+from hudi_core.model.instant import Action, Instant, parse_file_name_v1
 from hudi_core.services.convert import require_recoverable
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import CountedMap, Progress, no_progress
@@ -169,6 +169,12 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
     require_same_zone(client.active, config.zone)
     timeline = _without_archived(client, client.timeline())
     require_known_actions(client.seeing(timeline))
+    for planned in timeline.pending().where(lambda one: one.action is Action.COMPACTION):
+        raise UnsupportedTableError(
+            client.base_path,
+            f"has the pending compaction {planned.requested_time}",
+            "Run it, or give it up, with Apache Hudi first.",
+        )
     properties |= _key_encoding(table, made, options)
     made = client.with_properties(properties)
     plan = replace(

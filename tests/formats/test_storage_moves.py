@@ -486,4 +486,4 @@ def test_the_command_does_one_of_both(disk: Store, more: list[str]) -> None:
     plain = placed_table(disk, plain=True)
     done = CliRunner().invoke(app, ["table", "convert", plain.base, *more])
     assert done.exit_code == 2
-    assert "one of --to and --storage" in done.stderr
+    assert "one of --to, --type and --storage" in done.stderr

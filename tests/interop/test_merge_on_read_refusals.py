@@ -53,6 +53,7 @@ VERBS: Final[dict[str, Verb]] = {
     "repair": lambda table, *_: table.repair(),
     "repair_metadata": lambda table, *_: table.repair_metadata(),
     "convert": lambda table, *_: table.convert("delta"),
+    "convert_type": lambda table, *_: table.convert_type("COPY_ON_WRITE"),
     "convert_storage": lambda table, *_: table.convert_storage(elsewhere(table)),
     "upgrade": lambda table, *_: table.upgrade(9),
 }

@@ -104,7 +104,7 @@ def test_statements_of_others_are_sparks_as_they_are(place: tuple[SparkSession, 
         with pytest.raises(PySparkException):
             session.sql(text)
     with pytest.raises(PySparkException) as caught:
-        session.sql("CALL run_compaction('t')")
+        session.sql("CALL run_bootstrap('t')")
     assert "show_commits" in str(getattr(caught.value, "__notes__", ""))
     # a database of the name that paths have
     session.sql(f"CREATE DATABASE hudi LOCATION '{folder}/hudi_db'")

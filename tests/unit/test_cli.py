@@ -92,6 +92,8 @@ def prepare(name: str, line: str) -> None:
     options = {"hoodie.metadata.record.index.enable": "true"} if "lookup" in name else {}
     if name == "metadata index":
         options = {"hoodie.metadata.index.column.stats.enable": "true"}
+    if name == "compact":
+        options = {"hoodie.table.type": "MERGE_ON_READ"}
     if name == "metadata create":
         options = {"hoodie.metadata.enable": "false"}
     for path in ("trips", "arrived") if name != "ingest" else ("trips",):
@@ -216,13 +218,13 @@ def test_a_broken_one_is_named_and_breaks_no_other(
     install: Install, source: str, reason: str
 ) -> None:
     install("good", {"polish": "single"}, GOOD)
-    install("broken-plugin", {"compact": "app"}, source)
+    install("broken-plugin", {"defragment": "app"}, source)
 
     for arguments in ([], ["some", "--argument", "-x"], ["--help"]):
-        used = run("compact", *arguments)
+        used = run("defragment", *arguments)
         assert used.exit_code == 1
         assert used.stdout == ""
-        said = "error: The command 'compact' of distribution broken-plugin cannot be loaded: "
+        said = "error: The command 'defragment' of distribution broken-plugin cannot be loaded: "
         assert used.stderr.startswith(said)
         assert reason in used.stderr
         assert used.stderr.count("\n") == 1
@@ -230,7 +232,7 @@ def test_a_broken_one_is_named_and_breaks_no_other(
     assert run("polish", "here").exit_code == 0
     listed = run("--help")
     assert listed.exit_code == 0
-    assert "compact" in listed.stdout
+    assert "defragment" in listed.stdout
     assert "Clean a table." in listed.stdout
 
 

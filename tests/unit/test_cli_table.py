@@ -226,6 +226,7 @@ def test_show(table: hudi.Table) -> None:
         "log_bytes": 0,
         "columns": None,
         "slices": [],
+        "logs_since": None,
     }
     assert document["latest_write"]["instant"] == latest.requested_time
     assert document["columns"][0] == {"id": 6, "name": "id", "type": "int64", "nullable": True}

@@ -133,9 +133,7 @@ def test_a_damaged_plan_is_named(path: Path) -> None:
 @pytest.mark.parametrize(
     ("action", "state"),
     [
-        ("compaction", "requested"),
         ("logcompaction", "inflight"),
-        ("deltacommit", "inflight"),
         ("indexing", "requested"),
         ("frobnication", "requested"),
     ],
@@ -163,7 +161,6 @@ def test_a_restore_without_its_plan_is_named(path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "unreadable"),
     [
-        ("hoodie.table.type", "MERGE_ON_READ", False),
         ("hoodie.bootstrap.base.path", "/elsewhere", True),
         ("hoodie.table.base.file.format", "ORC", True),
         ("hoodie.table.metadata.partitions", "expr_index_a,files", False),

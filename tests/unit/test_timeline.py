@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.config.kinds import TableType
 from hudi_core.config.placement import Placement
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
@@ -674,7 +673,7 @@ def test_files_lie_where_the_table_says(tmp_path: Path) -> None:
 
 def test_tables_that_must_not_be_written(tmp_path: Path) -> None:
     open_client(tmp_path).require_writable()
-    config = replace(CONFIG, table_type=TableType.MERGE_ON_READ)
+    config = replace(CONFIG, version=6)
     with pytest.raises(UnsupportedTableError, match=str(tmp_path)):
         open_client(tmp_path, config).require_writable()
 
