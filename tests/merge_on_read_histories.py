@@ -118,6 +118,7 @@ class History:
         if written.validate(keys=True).is_valid:  # overwrites look for no key in other partitions
             found = logged.validate(keys=True)
             assert found.is_valid, (found, self._story())
+        logged.run_compactions()
         logged.compact()
         self._compare()
         compacted = _rows(logged.to_arrow())
