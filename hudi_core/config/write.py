@@ -125,7 +125,7 @@ class WriteConfig(Options, group=Group.WRITE):
     )
     """Base files of fewer bytes take in new rows before new files are made; 0 or less for never.
     Where it is not set, a MERGE_ON_READ table rewrites one only for at most four times the bytes of
-    the new rows."""
+    the new rows, or a megabyte."""
     max_file_size: Option[int] = Option("hoodie.parquet.max.file.size", default=120 * _MIB)
     """Bytes a base file is meant to have at most."""
     record_size_estimate: Option[int] = Option(

@@ -40,6 +40,8 @@ from hudi_core.table_handle import OpenTable
 _LOOK_BACK: Final = 5
 """How many commits are read for the size of a record; none of a table's may be large enough."""
 
+_TINY: Final = 1 << 20
+"""Bytes of a file that is rewritten as fast as another one is begun."""
 MANY_LOGS: Final = 20
 """Log files of a slice beyond which a write warns of them."""
 WARNED_OF_LOGS: Final[set[str]] = set()
@@ -200,7 +202,7 @@ class FileSizing:
         if base_file.logs:
             return False
         most = self._most_rewritten
-        return most is None or base_file.size <= most * added * self._record_size
+        return most is None or base_file.size <= max(_TINY, most * added * self._record_size)
 
     def _new_group_sizes(self, inserts: int) -> list[int]:
         if inserts <= 0:
