@@ -133,7 +133,7 @@ class Model:
 class Alternating(History):
     """A history whose steps two writers take.
 
-    ``by``: the writer of this step. ``told``: steps so far, with their writers.
+    ``by``: the writer of this step. ``signed``: steps so far, with their writers.
     """
 
     kind: Alternation
@@ -143,15 +143,15 @@ class Alternating(History):
         """Make the table, by either."""
         self.model = Model(self.kind.is_ordered)
         self.by = by or self.drawn.choice([OURS, THEIRS])
-        self.told = [f"{self.number} {self.kind}: {self.by} insert"]
+        self.signed = [f"{self.number} {self.kind}: {self.by} insert"]
         super().begin()
 
     def step(self) -> str:
         """Take a drawn step, by a drawn writer."""
         self.by = self.drawn.choice([OURS, THEIRS])
-        self.told.append(f"{self.by} ?")
+        self.signed.append(f"{self.by} ?")
         name = super().step()
-        self.told[-1] = f"{self.by} {name}"
+        self.signed[-1] = f"{self.by} {name}"
         return name
 
     @property
@@ -166,7 +166,7 @@ class Alternating(History):
         except UnsupportedTableError as error:
             if "hudi compact" not in str(error):
                 raise
-            self.told[-1] += " after compact"
+            self.signed[-1] += " after compact"
             self.table.run_compactions()
             self.table.compact()
             write()
@@ -304,7 +304,7 @@ class Alternating(History):
             self.drawn.choice([self._upsert, self._delete, self._insert])()
             last = self.table.timeline.completed_writes()[-1]
             self.by = self.drawn.choice([OURS, THEIRS])
-            self.told[-1] += f", {self.by} rollback"
+            self.signed[-1] += f", {self.by} rollback"
             if self.by == OURS:
                 self.table.rollback(last.requested_time)
             else:
@@ -327,7 +327,7 @@ class Alternating(History):
 )
 def test_a_history(hudi_spark: Engine, number: int, tmp_path: Path) -> None:
     history = Alternating(number, alternation(number), hudi_spark, tmp_path / "table")
-    with told(history):
+    with named_steps(history):
         history.begin()
         is_read_alike(history)
         for _ in range(history.drawn.randrange(LEAST, MOST + 1)):
@@ -360,15 +360,15 @@ def test_a_key_that_logs_delete_and_that_comes_again(
     def story(by: str) -> Alternating:
         history = Alternating(0, kind, hudi_spark, tmp_path / by)
         history.begin(by)
-        history.taken += ["later"] * 9
+        history.signed += ["later"] * 9
         history.save("delete", history.rows([0, 1]))
         if how == "merge":
             history.merge_into(history.rows([0], deletes=False), ["fare", "ts"], "all")
         else:
             history.save(how, history.rows([0], deletes=False))
-        history.told[-1] += f", deleted and {how} by {by}"
+        history.signed[-1] += f", deleted and {how} by {by}"
         is_read_alike(history)
-        history.taken += ["later"] * 9
+        history.signed += ["later"] * 9
         history.by = THEIRS
         history.save("upsert", history.rows([0, 2], deletes=False))
         return history
@@ -406,19 +406,19 @@ def test_updates_of_some_columns_beside_new_rows(
 
 
 @contextmanager
-def told(history: Alternating) -> Iterator[None]:
+def named_steps(history: Alternating) -> Iterator[None]:
     """Name the steps with what goes wrong."""
     try:
         yield
     except Exception as error:
-        error.add_note(" > ".join(history.told))
+        error.add_note(" > ".join(history.signed))
         raise
 
 
 def is_read_alike(history: Alternating) -> None:
     """Compare what everybody reads, and look whether the table is in order."""
     path, engine, kind = history.path, history.engine, history.kind
-    said = " > ".join(history.told)
+    said = " > ".join(history.signed)
     ways = ("skipping", "no skipping") if kind.metadata else ("listing", "listing")
     theirs = engine.read(path, WAYS[ways[0]])
     history.keys = frozenset(int(one[1:]) for one in theirs["id"].to_pylist())
@@ -431,7 +431,7 @@ def is_read_alike(history: Alternating) -> None:
         theirs_too = pa.Table.from_pylist(by_hudi_rs(path)).select(names)
         assert_alike(theirs_too, theirs.select(names), f"hudi-rs, {said}")
     is_as_modelled(history, theirs, said)
-    drawn = random.Random(f"filters {history.number} {len(history.told)}")
+    drawn = random.Random(f"filters {history.number} {len(history.signed)}")
     filters = [_condition(theirs, drawn) for _ in range(1)]
     rows = theirs.select(history.schema.names).to_pylist()
     for way in ways:

@@ -147,6 +147,20 @@ def test_pending_actions_of_others_stop_writers(action: str, state: str, path: P
     assert ids(path) == ["a"]
 
 
+def test_a_compaction_without_its_plan_stops_writers(path: Path) -> None:
+    (path / f".hoodie/timeline/{DEAD}.compaction.requested").touch()
+    with refused(path, CorruptMetadataError, f"{DEAD}.compaction.requested", "it is empty"):
+        upsert(path, "b")
+    assert ids(path) == ["a"]
+
+
+def test_a_dead_writer_of_logs_is_rolled_back(path: Path) -> None:
+    (path / f".hoodie/timeline/{DEAD}.deltacommit.inflight").touch()
+    upsert(path, "b")
+    assert ids(path) == ["a", "b"]
+    assert not list((path / ".hoodie/timeline").glob(f"{DEAD}.deltacommit*"))
+
+
 def test_a_restore_without_its_plan_is_named(path: Path) -> None:
     (path / ".hoodie/timeline" / f"{DEAD}.restore.inflight").touch()
     with refused(path, CorruptMetadataError, f"{DEAD}.restore.requested", "backup"):
