@@ -360,7 +360,7 @@ def test_a_key_that_logs_delete_and_that_comes_again(
     def story(by: str) -> Alternating:
         history = Alternating(0, kind, hudi_spark, tmp_path / by)
         history.begin(by)
-        history.signed += ["later"] * 9
+        history.taken += ["later"] * 9
         history.save("delete", history.rows([0, 1]))
         if how == "merge":
             history.merge_into(history.rows([0], deletes=False), ["fare", "ts"], "all")
@@ -368,7 +368,7 @@ def test_a_key_that_logs_delete_and_that_comes_again(
             history.save(how, history.rows([0], deletes=False))
         history.signed[-1] += f", deleted and {how} by {by}"
         is_read_alike(history)
-        history.signed += ["later"] * 9
+        history.taken += ["later"] * 9
         history.by = THEIRS
         history.save("upsert", history.rows([0, 2], deletes=False))
         return history
