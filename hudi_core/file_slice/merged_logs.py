@@ -275,6 +275,15 @@ def merged_logs(
     return MergedLogs(distinct(stored[~late]), _kept(tail, stays), replaced[stays])
 
 
+def living(rows: pa.Table, dead: Positions) -> pa.Table:
+    """Rows of a base file but for some positions."""
+    if not len(dead):
+        return rows
+    stays = np.ones(rows.num_rows, bool)
+    stays[dead] = False
+    return rows.filter(pa.array(stays))
+
+
 def _any(condition: pc.Expression, rows: pa.Table) -> bool:
     """Whether a row meets the condition."""
     return bool(rows.filter(condition).num_rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -15,11 +15,10 @@ from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.base_file.reader import FileContext, StoredFile, read_base_file
 from hudi_core.config.merge_rules import merge_rules
-from hudi_core.file_slice.merged_logs import MergedLogs, SliceMerging, beyond_last_row
+from hudi_core.file_slice.merged_logs import MergedLogs, SliceMerging, beyond_last_row, living
 from hudi_core.file_slice.spilling import MergeMemory
-from hudi_core.file_slice.stored_slice import OwnInstants
+from hudi_core.file_slice.stored_slice import HeldBase, own_instants
 from hudi_core.model.files import BaseFile, FileSlice
-from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions
 from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY
 
@@ -42,12 +41,7 @@ class MergedSlice:
     @property
     def kept(self) -> pa.Table:
         """The rows of the base file that stay."""
-        rows, dead = self.base.rows, self.logs.dead
-        if not len(dead):
-            return rows
-        stays = np.ones(rows.num_rows, bool)
-        stays[dead] = False
-        return rows.filter(pa.array(stays))
+        return living(self.base.rows, self.logs.dead)
 
     @property
     def gone_keys(self) -> pa.Array:
@@ -88,10 +82,10 @@ def merged_slice(
     else:
         stored = read_base_file(files, base.path, found.partition_path, base.size)
     keys = FileKeys(files.base_path, files.table, files.schema)
-    instants = OwnInstants(frozenset(log.name.instant for log in found.log_files))
-    merging = SliceMerging(files.files, schema, merge_rules(files.table), keys, instants, memory)
     logs = [log.status for log in found.log_files]
-    rows = None if base is None else _HeldBase(base, stored.rows, schema)
+    instants = own_instants(logs)
+    merging = SliceMerging(files.files, schema, merge_rules(files.table), keys, instants, memory)
+    rows = None if base is None else HeldBase(base, stored.rows, schema)
     with merging.merged(logs, None, rows, schema.names) as counted:
         merged = counted or MergedLogs(np.empty(0, np.int64), iter(()))
         _require_there(base, stored, merged.dead)
@@ -101,29 +95,3 @@ def merged_slice(
 def _require_there(base: BaseFile | None, stored: StoredFile, dead: Positions) -> None:
     if base is not None and len(dead) and dead[-1] >= stored.rows.num_rows:
         raise beyond_last_row(base.path)
-
-
-@dataclass(frozen=True, slots=True)
-class _HeldBase:
-    """The rows of a base file, as :class:`~hudi_core.file_slice.merged_logs.BaseRows`."""
-
-    file: BaseFile
-    rows: pa.Table
-    schema: pa.Schema
-    can_match: bool = True
-
-    @property
-    def path(self) -> str:
-        return self.file.path
-
-    @property
-    def instant(self) -> InstantTime:
-        return self.file.instant
-
-    def record_keys(self) -> Iterator[tuple[int, pa.ChunkedArray]]:
-        yield 0, plain(self.rows.column(RECORD_KEY)).cast(pa.string())
-
-    def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-        schema = pa.schema([self.schema.field(name) for name in names])
-        columns = [plain(self.rows.column(name)) for name in names]
-        yield 0, pa.table(columns, names=list(names)).cast(schema)

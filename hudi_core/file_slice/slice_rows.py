@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from hudi_core.base_file.file_keys import FileKeys
@@ -17,7 +16,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, DataFileError, UnsupportedTableError
 from hudi_core.file_slice.blocks import blocks_of_slice
 from hudi_core.file_slice.log_rows import read_block, written_rows
-from hudi_core.file_slice.merged_logs import SliceMerging
+from hudi_core.file_slice.merged_logs import SliceMerging, living
 from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.file_slice.stored_slice import WrittenBase
 from hudi_core.meta_client import TableMetaClient
@@ -98,9 +97,7 @@ class StoredSlices:
         with self._named(), merging.merged(logs, None, base, names) as found:
             if base is not None:
                 _, rows = next(base.columns(names))
-                if found is not None and len(found.dead):
-                    rows = rows.take(np.delete(np.arange(rows.num_rows), found.dead))
-                parts.append(rows)
+                parts.append(rows if found is None else living(rows, found.dead))
             tail = () if found is None else found.tail
             parts += (rows.select(names).cast(wanted) for rows in tail)
         return pa.concat_tables(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.base_file.encoded_columns import plain
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.reader import (
     FileContext,
@@ -19,10 +20,10 @@ from hudi_core.base_file.reader import (
 )
 from hudi_core.config.merge_rules import merge_rules
 from hudi_core.file_slice.blocks import blocks_of_slice
-from hudi_core.file_slice.merged_logs import SliceMerging, taken
+from hudi_core.file_slice.merged_logs import BaseRows, SliceMerging, living, taken
 from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.log_format.block import BlockType
-from hudi_core.model.files import BaseFile, LogFileName
+from hudi_core.model.files import BaseFile, FileStatus, LogFileName
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.deciding import Mask
@@ -56,6 +57,32 @@ class WrittenBase:
 
     def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         yield 0, read_columns(self.files, self.base, names)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBase:
+    """The base file of a slice whose rows are in memory."""
+
+    file: BaseFile
+    rows: pa.Table
+    schema: pa.Schema
+    can_match: bool = True
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @property
+    def instant(self) -> InstantTime:
+        return self.file.instant
+
+    def record_keys(self) -> Iterator[tuple[int, pa.ChunkedArray]]:
+        yield 0, plain(self.rows.column(RECORD_KEY)).cast(pa.string())
+
+    def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        schema = pa.schema([self.schema.field(name) for name in names])
+        columns = [plain(self.rows.column(name)) for name in names]
+        yield 0, pa.table(columns, names=list(names)).cast(schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +196,7 @@ class StoredSlice:
 
         ``rows`` are those of its base file.
         """
-        alive = np.ones(rows.num_rows, bool)
-        alive[self.dead] = False
-        kept = rows.filter(pa.array(alive))
+        kept = living(rows, self.dead)
         return pa.concat_tables([kept, self.tail.select(rows.column_names).cast(kept.schema)])
 
     @cached_property
@@ -181,19 +206,23 @@ class StoredSlice:
 
 def has_deletes(files: FileContext, base: BaseFile) -> bool:
     """Whether the logs of a slice delete rows."""
-    blocks = blocks_of_slice(files.files, base.logs, _instants(base), None)
+    blocks = blocks_of_slice(files.files, base.logs, own_instants(base.logs), None)
     return any(block.place.type == BlockType.DELETE for block in blocks)
 
 
-def _instants(base: BaseFile) -> OwnInstants:
-    parsed = [LogFileName.parse(log.name) for log in base.logs]
+def own_instants(logs: Iterable[FileStatus]) -> OwnInstants:
+    """The instants of log files, by their names."""
+    parsed = [LogFileName.parse(log.name) for log in logs]
     return OwnInstants(frozenset(one.instant for one in parsed if one is not None))
 
 
-def stored_slice(files: FileContext, base: BaseFile, columns: Collection[str]) -> StoredSlice:
+def stored_slice(
+    files: FileContext, base: BaseFile, columns: Collection[str], rows: pa.Table | None = None
+) -> StoredSlice:
     """Read what the logs of a slice make of its base file.
 
-    ``base`` has the logs; ``columns`` are those that are wanted of their rows.
+    ``base`` has the logs; ``columns`` are those that are wanted of their rows. ``rows`` are all
+    of the base file, where they are in memory.
     """
     schema = files.schema.with_meta()
     keys = FileKeys(files.base_path, files.table, files.schema)
@@ -209,10 +238,12 @@ def stored_slice(files: FileContext, base: BaseFile, columns: Collection[str]) -
         schema,
         merge_rules(files.table),
         keys,
-        _instants(base),
+        own_instants(base.logs),
         MergeMemory(_HELD_BYTES),
     )
-    stored = WrittenBase(files, base)
+    stored: BaseRows = WrittenBase(files, base)
+    if rows is not None:
+        stored = HeldBase(base, rows, schema)
     with merging.merged(base.logs, None, stored, names) as found:
         if found is None:
             return StoredSlice(files, base, _NONE, nothing, _NONE)

@@ -289,7 +289,7 @@ def _with_logs(
     Incoming rows that met rows of the base file meet what there is now; those whose row was deleted
     are new.
     """
-    slice_ = stored_slice(context, base_file, stored.rows.column_names)
+    slice_ = stored_slice(context, base_file, stored.rows.column_names, stored.rows)
     rows = slice_.merged_into(stored.rows)
     located = arrived.located
     if located is not None:
