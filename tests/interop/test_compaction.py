@@ -11,6 +11,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import UnsupportedTableError
+from hudi_core.model.files import FileGroupId
 from hudi_core.model.instant import Action
 from tests.foreign import Row
 from tests.hudi_tables import LOGS_6, MERGE_ON_READ, OWN, OWN_LOGS, TRIPS
@@ -39,15 +40,17 @@ def _without(row: Mapping[str, Any], name: str) -> Row:
     return {key: row[key] for key in sorted(row) if key != name}
 
 
-def compact(path: Path, *, makes_metadata: bool) -> int:
-    """Run what is scheduled, and what is left; return how many slices were merged.
+def compact(path: Path, *, makes_metadata: bool) -> set[FileGroupId]:
+    """Run what is scheduled, and what came since; return the file groups that were merged.
 
     A table without a metadata table gets one, or not.
     """
     wanted = makes_metadata or (path / ".hoodie/metadata").exists()
     table = hudi.Table.open(path, {"hoodie.metadata.enable": str(wanted)})
     done = [*table.run_compactions(), table.compact()]
-    return sum(len(one.slices) for one in done)
+    for one in done:
+        assert len({slice_.group for slice_ in one.slices}) == len(one.slices)
+    return {slice_.group for one in done for slice_ in one.slices}
 
 
 def check(path: Path, name: str, *, makes_metadata: bool = True) -> None:
@@ -59,8 +62,8 @@ def check(path: Path, name: str, *, makes_metadata: bool = True) -> None:
         assert present_rows(by_judge(path)) == before
     writes = table.timeline.completed_writes()
     states = {one: present_rows(table.to_arrow(as_of=one).to_pylist()) for one in writes}
-    merged = [one for one in table.file_slices() if one.log_files]
-    assert compact(path, makes_metadata=makes_metadata) == len(merged)
+    merged = {one.group for one in table.file_slices() if one.log_files}
+    assert compact(path, makes_metadata=makes_metadata) == merged
     table = hudi.Table.open(path)
     assert not any(one.log_files for one in table.file_slices())
     assert present_rows(table.to_arrow().to_pylist()) == before
