@@ -2,7 +2,7 @@
 
 A plan on disk may have been written by anybody who can write the table's folder. To keep writers
 off its file groups no more is needed than their names; before it is run, it has to name nothing but
-base files of the table in their partitions.
+base files and log files of the table in their partitions.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from hudi_core.actions.stored_paths import is_data_path, relative_path
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError
@@ -22,11 +23,21 @@ from hudi_core.model.actions import (
 )
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.extra_metadata import RUN_AT_ONCE_KEY
-from hudi_core.model.files import BaseFileName, FileGroupId, FileId, PartitionPath, join_path
+from hudi_core.model.files import (
+    BaseFileName,
+    FileGroupId,
+    FileId,
+    LogFileName,
+    PartitionPath,
+    join_path,
+)
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.location import parse_location
 from hudi_core.timeline.serde import decode_requested_replace, encode
+
+LogsOfFiles: TypeAlias = Mapping[str, frozenset[str]]
+"""Paths of base files, each with those of the logs of its slice."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +71,21 @@ class PendingClustering:
             for one in group.slices or ()
         )
 
-    def own_groups(self, root: str) -> Iterator[tuple[PartitionPath, list[str], int]]:
+    def own_groups(self, root: str) -> Iterator[tuple[PartitionPath, LogsOfFiles, int]]:
         """Yield partition, files and number of outputs of each group.
 
-        Files are named by their paths relative to the table.
+        Base files are named by their paths relative to the table, and have the paths of their logs.
         """
         seen: set[str] = set()
         for group in self.plan.input_groups or ():
-            paths = [self._own_path(one, root) for one in group.slices or ()]
-            for path in paths:
+            files: dict[str, frozenset[str]] = {}
+            for one in group.slices or ():
+                path = self._own_path(one, root)
                 if path in seen:
                     raise self._forged(f"it names {path!r} twice")
                 seen.add(path)
-            yield self._partition(group), paths, max(1, group.num_output_file_groups or 1)
+                files[path] = frozenset(self._own_logs(one, root))
+            yield self._partition(group), files, max(1, group.num_output_file_groups or 1)
 
     def _partition(self, group: ClusteringGroup) -> PartitionPath:
         partitions = {one.partition_path or "" for one in group.slices or ()}
@@ -91,9 +104,19 @@ class PendingClustering:
             or relative != join_path(one.partition_path or "", str(name))
         ):
             raise self._forged(f"it names {path!r}, which is no base file of its file group")
-        if one.delta_file_paths or one.bootstrap_file_path:
-            raise self._forged(f"{path!r} has log files or is built on another file")
+        if one.bootstrap_file_path:
+            raise self._forged(f"{path!r} is built on another file")
         return relative
+
+    def _own_logs(self, one: ClusteringSlice, root: str) -> Iterator[str]:
+        for path in one.delta_file_paths or ():
+            # Hudi names them with their folders or without
+            text = path.rpartition("/")[2]
+            name, own = LogFileName.parse(text), join_path(one.partition_path or "", text)
+            is_own = path == text or relative_path(parse_location(root), path) == own
+            if name is None or not is_own or name.file_id != one.file_id:
+                raise self._forged(f"it names {path!r}, which is no log file of its file group")
+            yield own
 
     def _forged(self, reason: str) -> CorruptMetadataError:
         return CorruptMetadataError(

@@ -24,7 +24,7 @@ from hudi_core.model.actions import (
     ClusteringSlice,
     ClusteringStrategy,
 )
-from hudi_core.model.files import BaseFile, FileGroupId, FileSlice, PartitionPath
+from hudi_core.model.files import BaseFile, FileGroupId, FileSlice, FileStatus, PartitionPath
 from hudi_core.storage.location import stored_uri
 
 EXECUTION_STRATEGY: Final = (
@@ -39,8 +39,8 @@ _HOURS: Final = 24
 class PlannedGroup:
     """Files that are rewritten together.
 
-    Each of ``files`` is the latest of its file group; ``outputs`` is how many files replace them;
-    ``left_out`` are record keys of rows that are not taken over.
+    Each of ``files`` is the latest of its file group, and has the logs of its slice; ``outputs`` is
+    how many files replace them; ``left_out`` are record keys of rows that are not taken over.
     """
 
     partition_path: PartitionPath
@@ -50,8 +50,13 @@ class PlannedGroup:
 
     @property
     def size(self) -> int:
-        """Bytes of the files."""
-        return sum(file.size for file in self.files)
+        """Bytes of the files, and of their logs."""
+        return sum(file.total_size for file in self.files)
+
+    @property
+    def logs(self) -> tuple[FileStatus, ...]:
+        """The log files that are merged."""
+        return tuple(log for file in self.files for log in file.logs)
 
 
 def chosen_partitions(
@@ -91,14 +96,15 @@ def plan_groups(
     """The groups of files to rewrite, partition by partition.
 
     ``slices`` are the latest of the chosen partitions; ``busy`` file groups, which another plan
-    names, are left out.
+    names, are left out. How large a file is its base file says, as in Hudi, whatever logs change.
     """
     files: dict[PartitionPath, list[BaseFile]] = {}
     for one in slices:
-        if one.base_file is None or one.log_files or one.group in busy:
+        file = one.base_with_logs
+        if file is None or one.group in busy:
             continue
-        if one.base_file.size < config.small_file_limit:
-            files.setdefault(one.partition_path, []).append(one.base_file)
+        if file.size < config.small_file_limit:
+            files.setdefault(one.partition_path, []).append(file)
     groups = [
         group
         for path in sorted(files)
@@ -162,20 +168,25 @@ def stored_plan(
 
 
 def _stored_group(group: PlannedGroup, root: str) -> ClusteringGroup:
-    megabytes = float(group.size // _MIB)
+    read = group.size // _MIB
+    written = sum(file.size for file in group.files) // _MIB
     return ClusteringGroup(
         tuple(
             ClusteringSlice(
-                stored_uri(root, file.path), (), file.name.file_id, group.partition_path, ""
+                stored_uri(root, file.path),
+                tuple(stored_uri(root, log.path) for log in file.logs),
+                file.name.file_id,
+                group.partition_path,
+                "",
             )
             for file in group.files
         ),
         {
-            "TOTAL_IO_READ_MB": megabytes,
-            "TOTAL_IO_WRITE_MB": megabytes,
-            "TOTAL_IO_MB": 2 * megabytes,
-            "TOTAL_LOG_FILES_SIZE": 0.0,
-            "TOTAL_LOG_FILES": 0.0,
+            "TOTAL_IO_READ_MB": float(read),
+            "TOTAL_IO_WRITE_MB": float(written),
+            "TOTAL_IO_MB": float(read + written),
+            "TOTAL_LOG_FILES_SIZE": float(sum(log.size for log in group.logs)),
+            "TOTAL_LOG_FILES": float(len(group.logs)),
         },
         group.outputs,
     )

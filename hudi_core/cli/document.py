@@ -53,8 +53,8 @@ it is not ``None``, and ``*`` those of the result's class. Of a sequence, an att
 each item, and ``#`` their number.
 """
 _PARTS: Final[Mapping[str, str]] = {
-    "Clustering": "instant completed=result.instant.completion_time files bytes=size new_files "
-    "new_bytes=result.bytes_written groups",
+    "Clustering": "instant completed=result.instant.completion_time files logs bytes=size "
+    "new_files new_bytes=result.bytes_written groups",
     "Compaction": "instant completed=result.instant.completion_time slices logs log_bytes "
     "new_files=result.files new_bytes=result.bytes_written",
     "Difference": "source subject expected found",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +18,7 @@ from hudi_core.config.merge_rules import merge_rules
 from hudi_core.file_slice.merged_logs import MergedLogs, SliceMerging, beyond_last_row, living
 from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.file_slice.stored_slice import HeldBase, own_instants
-from hudi_core.model.files import BaseFile, FileSlice
+from hudi_core.model.files import BaseFile, FileStatus, PartitionPath
 from hudi_core.rows.combine import Positions
 from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY
 
@@ -69,27 +69,30 @@ class MergedSlice:
 
 @contextmanager
 def merged_slice(
-    files: FileContext, found: FileSlice, memory: MergeMemory
+    files: FileContext,
+    partition_path: PartitionPath,
+    base: BaseFile | None,
+    logs: Sequence[FileStatus],
+    memory: MergeMemory,
 ) -> Iterator[MergedSlice]:
     """Read the rows of a slice.
 
     Those of its logs are there as long as the context is. A slice without logs, or without a block
     that counts, has none.
     """
-    schema, base = files.schema.with_meta(), found.base_file
+    schema = files.schema.with_meta()
     if base is None:
         stored = StoredFile(schema.empty_table(), _NOTHING_KNOWN)
     else:
-        stored = read_base_file(files, base.path, found.partition_path, base.size)
+        stored = read_base_file(files, base.path, partition_path, base.size)
     keys = FileKeys(files.base_path, files.table, files.schema)
-    logs = [log.status for log in found.log_files]
     instants = own_instants(logs)
     merging = SliceMerging(files.files, schema, merge_rules(files.table), keys, instants, memory)
     rows = None if base is None else HeldBase(base, stored.rows, schema)
     with merging.merged(logs, None, rows, schema.names) as counted:
         merged = counted or MergedLogs(np.empty(0, np.int64), iter(()))
         _require_there(base, stored, merged.dead)
-        yield MergedSlice(stored, merged, found.partition_path, keys)
+        yield MergedSlice(stored, merged, partition_path, keys)
 
 
 def _require_there(base: BaseFile | None, stored: StoredFile, dead: Positions) -> None:

@@ -11,7 +11,6 @@ import pyarrow as pa
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.footer import read_columns
 from hudi_core.config.merge_rules import MergeRules, merge_rules
-from hudi_core.config.read import ReadConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, DataFileError, UnsupportedTableError
 from hudi_core.file_slice.blocks import blocks_of_slice
@@ -86,10 +85,7 @@ class StoredSlices:
     def _rows(
         self, one: FileSlice, wanted: pa.Schema, schema: pa.Schema, keys: FileKeys
     ) -> pa.Table:
-        options, names = self.client.options, wanted.names
-        memory = MergeMemory(
-            ReadConfig.merge_memory.read(options), ReadConfig.spill_folder.read(options)
-        )
+        memory, names = MergeMemory.of(self.client.options), wanted.names
         merging = SliceMerging(self.files, schema, self.rules, keys, self, memory)
         logs = [log.status for log in one.log_files]
         base = None if one.base_file is None else WrittenBase(self, one.base_file)

@@ -6,7 +6,7 @@ one after the other. The files have no names: the system takes them away with th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryFile, gettempdir
@@ -15,6 +15,7 @@ from typing import Final, Self
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.config.read import ReadConfig
 from hudi_core.errors import StorageError
 from hudi_core.file_slice.log_rows import BlockRows
 from hudi_core.rows.combine import Positions
@@ -34,6 +35,11 @@ class MergeMemory:
 
     limit: int
     folder: str | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> MergeMemory:
+        """As options say."""
+        return cls(ReadConfig.merge_memory.read(options), ReadConfig.spill_folder.read(options))
 
     def shards_for(self, size: float) -> int:
         """Into how many shards rows of so many bytes go.

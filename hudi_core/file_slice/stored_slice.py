@@ -199,6 +199,11 @@ class StoredSlice:
         kept = living(rows, self.dead)
         return pa.concat_tables([kept, self.tail.select(rows.column_names).cast(kept.schema)])
 
+    @property
+    def row_count(self) -> int:
+        """How many rows the slice has."""
+        return int(self._base_rows - len(self.dead) + self.tail.num_rows)
+
     @cached_property
     def _base_rows(self) -> int:
         return row_count(self.files, self.base.path, self.base.size)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NewType
 
@@ -211,6 +211,11 @@ class BaseFile:
         return self.status.size
 
     @property
+    def total_size(self) -> int:
+        """Bytes of the file and of its logs."""
+        return self.size + sum(log.size for log in self.logs)
+
+    @property
     def instant(self) -> InstantTime:
         return self.name.instant
 
@@ -264,6 +269,13 @@ class FileSlice:
     def last_instant(self) -> InstantTime:
         """The last instant in the names of its files."""
         return max((self.base_instant, *(log.name.instant for log in self.log_files)))
+
+    @property
+    def base_with_logs(self) -> BaseFile | None:
+        """The base file, which has the logs of the slice; ``None`` where there is none."""
+        if self.base_file is None or not self.log_files:
+            return self.base_file
+        return replace(self.base_file, logs=tuple(log.status for log in self.log_files))
 
     @property
     def files(self) -> tuple[FileStatus, ...]:

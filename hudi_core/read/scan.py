@@ -195,10 +195,7 @@ def slice_merging(
 
     Scans without such slices go to tasks without it: the timeline may be a format's own.
     """
-    options = client.options
-    memory = MergeMemory(
-        ReadConfig.merge_memory.read(options), ReadConfig.spill_folder.read(options)
-    )
+    memory = MergeMemory.of(client.options)
     rules, keys = merge_rules(client.config), FileKeys.of(client)
     return SliceMerging(client.files, schema, rules, keys, timeline, memory, skips)
 

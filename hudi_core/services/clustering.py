@@ -37,6 +37,7 @@ from hudi_core.errors import (
     TableServiceError,
     UnknownPartitionError,
 )
+from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.instant import Action, Instant
@@ -62,18 +63,18 @@ from hudi_core.write.clustering import cluster_group
 def groups_of_plan(table: OpenTable, pending: PendingClustering) -> list[PlannedGroup]:
     """The groups of a plan, whose files must be present ones.
 
-    ``StalePlanError`` is for a file group that another write changed since; a plan that names
-    anything but base files of the table is corrupt.
+    ``StalePlanError`` is for a file group that another write changed since, be it by a log; a plan
+    that names anything but files of the table is corrupt.
     """
     root = table.client.storage.root
     named = list(pending.own_groups(root))
     slices = table.views().view().latest_slices(sorted({path for path, _, _ in named}))
-    # what a log changes in a base file was planned without it
-    whole = [one.base_file for one in slices if one.base_file is not None and not one.log_files]
-    latest = {one.path: one for one in whole}
+    files = [one.base_with_logs for one in slices]
+    latest = {one.path: one for one in files if one is not None}
+    logs = {path: frozenset(log.path for log in one.logs) for path, one in latest.items()}
     groups = []
-    for partition, paths, outputs in named:
-        stale = [path for path in paths if path not in latest]
+    for partition, planned, outputs in named:
+        stale = [path for path, own in planned.items() if logs.get(path) != own]
         if stale:  # guard looks-at-plan
             time_ = pending.instant.requested_time
             raise StalePlanError(
@@ -82,7 +83,7 @@ def groups_of_plan(table: OpenTable, pending: PendingClustering) -> list[Planned
                 "It is given up, and nothing has changed. Schedule another one.",
                 instant=time_,
             )
-        groups.append(PlannedGroup(partition, tuple(latest[path] for path in paths), outputs))
+        groups.append(PlannedGroup(partition, tuple(latest[path] for path in planned), outputs))
     return groups
 
 
@@ -151,8 +152,13 @@ class Clustering:
         return sum(len(group.files) for group in self.groups)
 
     @property
+    def logs(self) -> int:
+        """How many log files are merged."""
+        return sum(len(group.logs) for group in self.groups)
+
+    @property
     def size(self) -> int:
-        """Bytes of these files."""
+        """Bytes of these files, and of their logs."""
         return sum(group.size for group in self.groups)
 
     @property
@@ -252,6 +258,7 @@ class ClusteringService(PlannedService[Clustering]):
         self, context: WriteContext, groups: Sequence[PlannedGroup], order: ClusteringConfig
     ) -> list[WriteStatus]:
         """Write the new files of all groups."""
+        memory = MergeMemory.of(self.table.client.options)
         tasks = [
             ClusterTask(
                 group.partition_path,
@@ -259,6 +266,7 @@ class ClusteringService(PlannedService[Clustering]):
                 group.outputs,
                 order.sort_columns,
                 order.layout,
+                memory,
                 group.left_out,
             )
             for group in groups
@@ -283,7 +291,7 @@ def rewrite_each(
     """Rewrite data files one by one, their rows in order.
 
     It is a clustering, and takes the lock itself. Files that are the latest of their file groups no
-    more, or that another clustering is about to replace, stay as they are; so do those with logs.
+    more, or that another service is about to replace, stay as they are.
 
     ``paths`` are relative to the table.
     """
@@ -295,10 +303,10 @@ def rewrite_each(
             *groups_under_compaction(now.client, timeline),
         }
         return [
-            PlannedGroup(one.partition_path, (one.base_file,), 1)
+            PlannedGroup(one.partition_path, (file,), 1)
             for one in now.views().view(timeline).latest_slices()
-            if one.base_file is not None and not one.log_files
-            if one.base_file.path in paths and one.group not in busy
+            if (file := one.base_with_logs) is not None
+            if file.path in paths and one.group not in busy
         ]
 
     given = replace(config, clustering=replace(config.clustering, sort_columns=()))

@@ -27,7 +27,6 @@ from hudi_core.actions.compaction import (
 from hudi_core.actions.compaction_plan import chosen_operations
 from hudi_core.config.compaction import CompactionConfig, CompactionTrigger
 from hudi_core.config.kinds import TableType
-from hudi_core.config.read import ReadConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import HudiError, TableServiceError
@@ -208,10 +207,7 @@ class CompactionService(PlannedService[Compaction]):
         """Begin a compaction, merge its slices and commit it."""
 
         def rewrite(context: WriteContext) -> Written:
-            options = self.table.client.options
-            memory = MergeMemory(
-                ReadConfig.merge_memory.read(options), ReadConfig.spill_folder.read(options)
-            )
+            memory = MergeMemory.of(self.table.client.options)
             tasks = [CompactionTask(one, memory) for one in found]
             weights = [task.weight for task in tasks]
             return self.map_tasks(tasks, partial(compact_slice, context=context), weights), None

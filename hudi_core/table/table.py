@@ -1183,8 +1183,8 @@ class Table:
         """Rewrite small files into larger ones, their rows in another order.
 
         Which files, options say (``hoodie.clustering.*``). Rows stay what they are, with the times
-        of their commits; readers see the old files until the new ones are complete. Progress counts
-        groups of files.
+        of their commits; readers see the old files until the new ones are complete. Log files of
+        their slices are merged. Progress counts groups of files.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """The rows of a group of files, in a clustering's order.
 
-Small groups are sorted in memory. Of large ones only the sort columns are read at first; then each
-file is read once and its rows are spilled by the part of the order that they belong to, so that
-memory holds one file, or one part.
+Files are read merged with the logs of their slices. Small groups are sorted in memory. Of large
+ones only the sort columns are read at first; then each file is read once and its rows are spilled
+by the part of the order that they belong to, so that memory holds one file, or one part.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.base_file.encoded_columns import is_encoded, joined
-from hudi_core.base_file.reader import read_base_file, read_column
+from hudi_core.base_file.encoded_columns import is_encoded, joined, plain
+from hudi_core.base_file.reader import read_columns
 from hudi_core.config.clustering import ClusteringOrder
 from hudi_core.engine.base import TaskContext
+from hudi_core.file_slice.merged_slice import merged_slice
+from hudi_core.file_slice.spilling import MergeMemory
+from hudi_core.file_slice.stored_slice import stored_slice
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.layout import row_order
@@ -42,7 +45,8 @@ class ClusterTask:
 
     ``files`` are in the order in which their rows are taken where nothing sorts them. Each of the
     ``outputs`` files gets as many rows as the others. No ``sort_columns``: the rows keep their
-    order. ``left_out`` are keys of rows not taken over, few enough to be in memory.
+    order. Of each slice log rows take so much ``memory``. ``left_out`` are keys of rows not taken
+    over, few enough to be in memory.
     """
 
     partition_path: PartitionPath
@@ -50,12 +54,13 @@ class ClusterTask:
     outputs: int
     sort_columns: tuple[str, ...]
     layout: ClusteringOrder
+    memory: MergeMemory
     left_out: frozenset[str] = frozenset()
 
     @property
     def weight(self) -> int:
         """Bytes that it reads, to spread tasks evenly."""
-        return sum(file.size for file in self.files)
+        return sum(file.total_size for file in self.files)
 
 
 def rows_in_order(
@@ -63,8 +68,7 @@ def rows_in_order(
 ) -> Iterator[pa.Table]:
     """Yield a group's rows in the order of the new files."""
     tables = (
-        _taken_over(read_base_file(context, file.path, item.partition_path, file.size).rows, item)
-        for file in item.files
+        _taken_over(rows, item) for file in item.files for rows in _rows_of(file, item, context)
     )
     if not item.sort_columns:
         yield from tables
@@ -73,6 +77,18 @@ def rows_in_order(
         yield from _ordered(rows, row_order(rows, item.sort_columns, item.layout))
     else:
         yield from _in_parts(task, item, context, tables)
+
+
+def count_rows(item: ClusterTask, context: WriteContext) -> int:
+    """Number of a group's rows, without those that logs delete."""
+    return sum(stored_slice(context, file, ()).row_count for file in item.files)
+
+
+def _rows_of(file: BaseFile, item: ClusterTask, context: WriteContext) -> Iterator[pa.Table]:
+    """Yield the rows of a slice: of its base file, then what its logs have."""
+    with merged_slice(context, item.partition_path, file, file.logs, item.memory) as merged:
+        yield merged.kept
+        yield from merged.tail()
 
 
 def _taken_over(rows: pa.Table, item: ClusterTask) -> pa.Table:
@@ -113,15 +129,18 @@ def _in_parts(
 
 def _sort_columns(item: ClusterTask, context: WriteContext) -> pa.Table:
     """The columns that decide the order, of all files."""
-    tops = dict.fromkeys(name.partition(".")[0] for name in item.sort_columns)
-    chunks = {
-        name: [
-            chunk for file in item.files for chunk in read_column(context, file.path, name).chunks
-        ]
-        for name in tops
-    }
-    types = {name: context.schema.arrow.field(name).type for name in tops}
-    return pa.table({name: pa.chunked_array(chunks[name], types[name]) for name in tops})
+    tops = list(dict.fromkeys(name.partition(".")[0] for name in item.sort_columns))
+    schema = pa.schema([context.schema.arrow.field(name) for name in tops])
+    found = [schema.empty_table()]
+    for file in item.files:
+        if not file.logs:
+            found.append(read_columns(context, file, tops))
+            continue
+        # in the order of all columns: which rows are in memory decides that of the others
+        for rows in _rows_of(file, item, context):
+            columns = [plain(rows.column(name)) for name in tops]
+            found.append(pa.table(columns, names=tops).cast(schema))
+    return pa.concat_tables(found)
 
 
 def _placed(rows: pa.Table, places: npt.NDArray[np.int64]) -> pa.Table:

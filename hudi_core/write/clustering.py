@@ -11,14 +11,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from hudi_core.base_file.encoded_columns import constant, is_encoded
-from hudi_core.base_file.reader import row_count
 from hudi_core.engine.base import TaskContext
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, WriteToken, derive_file_id, join_path
 from hudi_core.rows.context import WriteContext
 from hudi_core.schema.table_schema import FILE_NAME
 from hudi_core.txn.markers import MarkerKind
-from hudi_core.write.clustered_rows import ClusterTask, rows_in_order
+from hudi_core.write.clustered_rows import ClusterTask, count_rows, rows_in_order
 from hudi_core.write.file_output import bloom_for_index, mark, open_base_file
 from hudi_core.write.key_changes import leave_insertions, tracked_columns
 
@@ -31,7 +30,7 @@ def cluster_group(
         rows = list(rows_in_order(task, item, context))
         total, tables = sum(one.num_rows for one in rows), iter(rows)
     else:
-        total = sum(row_count(context, file.path, file.size) for file in item.files)
+        total = count_rows(item, context)
         tables = rows_in_order(task, item, context)
     each = max(1, -(-total // item.outputs))
     pieces = _Pieces(tables)

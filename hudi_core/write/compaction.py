@@ -50,11 +50,12 @@ def compact_slice(task: TaskContext, item: CompactionTask, context: WriteContext
     """
     found = item.slice
     path, base = found.partition_path, found.base_file
+    logs = [log.status for log in found.log_files]
     token = WriteToken(task.task, task.stage, task.attempt)
     name = BaseFileName(found.file_id, str(token), context.instant)
     mark(context, path, str(name), MarkerKind.MERGE if base else MarkerKind.CREATE)
     with (
-        merged_slice(context, found, item.memory) as merged,
+        merged_slice(context, path, base, logs, item.memory) as merged,
         open_base_file(context, path, str(name)) as output,
     ):
         updates, came = _write(merged, output, str(name))

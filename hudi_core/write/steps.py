@@ -255,9 +255,8 @@ class WriteSteps:
         found: dict[PartitionPath, list[BaseFile]] = {}
         wanted = None if partitions is None else sorted(partitions)
         for slice_ in self.view.latest_slices(wanted):
-            if slice_.base_file is not None:
-                logs = tuple(log.status for log in slice_.log_files)
-                base_file = replace(slice_.base_file, logs=logs) if logs else slice_.base_file
+            base_file = slice_.base_with_logs
+            if base_file is not None:
                 found.setdefault(slice_.partition_path, []).append(base_file)
             else:
                 raise UnsupportedTableError(
