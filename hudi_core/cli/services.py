@@ -115,8 +115,8 @@ def ttl(done: Expiry, call: Call) -> Iterator[Part]:
 def purge(done: PurgeResult, call: Call) -> Iterator[Part]:
     """Delete every trace of rows that the table no longer has.
 
-    --dry-run lists the files with rows of past states; indexes, statistics and the metadata of the
-    table's format are rebuilt besides.
+    Log files are merged first. --dry-run lists the files with rows of past states; indexes,
+    statistics and the metadata of the table's format are rebuilt besides.
     """
     count = len(done.files) + len(done.metadata_files)
     if call.dry_run:

@@ -272,7 +272,7 @@ class FileSlice:
 
     @property
     def base_with_logs(self) -> BaseFile | None:
-        """The base file, which has the logs of the slice; ``None`` where there is none."""
+        """The base file, if any, with the logs of the slice."""
         if self.base_file is None or not self.log_files:
             return self.base_file
         return replace(self.base_file, logs=tuple(log.status for log in self.log_files))

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from hudi_core.actions.clean_of_files import plan_clean, retained_since
 from hudi_core.actions.clean_plan import CleanRules, Retention, never_back
+from hudi_core.actions.clustering import groups_under_clustering
+from hudi_core.actions.compaction import groups_under_compaction
 from hudi_core.actions.deletion import DeleteFile
-from hudi_core.config.kinds import CleanPolicy
+from hudi_core.config.compaction import CompactionStrategyKind
+from hudi_core.config.kinds import CleanPolicy, TableType
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.support import require_copy_on_write
 from hudi_core.config.write import WriteConfig
+from hudi_core.engine.choice import engine_for
 from hudi_core.errors import ConcurrentWriterError, TableServiceError
 from hudi_core.metadata.maintenance.lifecycle import rebuild_metadata_table
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.actions import CleanerPlan
 from hudi_core.model.capability import Capability
-from hudi_core.model.files import LogFileName
+from hudi_core.model.files import FileSlice, LogFileName
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import EARLIEST, InstantTime
+from hudi_core.services.compaction import CompactionService
 from hudi_core.services.convert import build_format, new_properties
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.stage_record import delete_expired_stages, stage_ids
@@ -64,25 +68,26 @@ def purge_table(
 ) -> PurgeResult:
     """Delete every trace of rows that the table no longer has.
 
-    Files of past states are cleaned, the logs of changes deleted, and the metadata table and the
-    format's metadata rebuilt from the present files, for indexes and statistics hold values too.
-    Files that other writers of the format have left, or that only its former states name, go too.
+    Log files are merged into base files first, which is a compaction. Then files of past states are
+    cleaned, the logs of changes deleted, and the metadata table and the format's metadata rebuilt
+    from the present files, for indexes and statistics hold values too. Files that other writers of
+    the format have left, or that only its former states name, go too.
 
     ``older_than`` erases rows that went before that time, and states since then stay readable in
-    Hudi's view; by default only the present state stays. ``savepoints`` are deleted first: what
-    they keep could not be erased.
+    Hudi's view, but for those that read them by log files from before; by default only the present
+    state stays. ``savepoints`` are deleted first: what they keep could not be erased.
 
     Another savepoint that keeps past files, or a stage with rows, refuses the purge with nothing
     deleted, unless the stage came meanwhile: then only its files may hold deleted rows.
     """
     _require_possible(table)
+    if _unmerged(table.as_stored(), older_than):
+        with locked_for_service(table, lock, config) as locked:
+            _require_erasable(locked, config, savepoints)
+        table = _compacted(table.as_stored().afresh, lock, config)
     with locked_for_service(table, lock, config) as locked:
-        for pending in locked.timeline.pending().where(is_at_work):
-            if pending.action.completed_action in WRITE_ACTIONS:
-                raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
-        hours = config.services.stage_hours_retained
-        delete_expired_stages(locked.client.storage, hours)
-        _require_no_stages(locked)
+        _require_erasable(locked, config, savepoints)
+        _require_merged(locked, older_than)
         state = _without_savepoints(locked, savepoints)
         state = continue_pending(state, lock)
         state, done, files = _cleaned(state, lock, older_than)
@@ -116,8 +121,12 @@ def plan_purge(
     _require_no_stages(state)
     for one in _given_savepoints(state, savepoints):
         state = state.without(one)
-    plan = _plan(state, older_than)
+    unmerged = _unmerged(state.table, older_than)
+    _require_not_clustered(state, unmerged)
+    # only the present state stays where a compaction comes first
+    plan = _plan(state, None if unmerged else older_than)
     files = () if plan is None else tuple(plan.paths())
+    files += tuple(file.path for one in unmerged for file in one.files)
     cleaned = set(files)
     # a clean takes the logs of the slices that it deletes along
     changes = [one for one in _logs_of_changes(state, older_than) if one not in cleaned]
@@ -126,10 +135,92 @@ def plan_purge(
 
 
 def _require_possible(table: OpenTable) -> None:
-    client = table.client
-    require_copy_on_write(client.config, client.base_path, "erase rows that log files delete")
     if is_two_step(table):
         table.host.require(Capability.CONVERSION)
+
+
+def _require_erasable(
+    state: TableState, config: WriteConfig, savepoints: Collection[InstantTime]
+) -> None:
+    """Refuse a table with a writer at work, or copies of rows."""
+    for pending in state.timeline.pending().where(is_at_work):
+        if pending.action.completed_action in WRITE_ACTIONS:
+            raise ConcurrentWriterError(state.client.base_path, pending.requested_time)
+    delete_expired_stages(state.client.storage, config.services.stage_hours_retained)
+    _require_no_stages(state)
+    _given_savepoints(state, savepoints)
+
+
+# --- log files ------------------------------------------------------------------------------------
+
+
+def _unmerged(table: OpenTable, older_than: InstantTime | None) -> Sequence[FileSlice]:
+    """The file slices whose logs are merged before files are deleted.
+
+    None where no present log is older than that time: what it deleted went later.
+    """
+    if table.client.config.table_type is not TableType.MERGE_ON_READ:
+        return ()
+    logged = [one for one in table.views().view().latest_slices() if one.log_files]
+    return logged if any(_has_older(one, older_than) for one in logged) else ()
+
+
+def _has_older(one: FileSlice, older_than: InstantTime | None) -> bool:
+    """Whether a log of a slice is older than a time."""
+    return any(older_than is None or log.name.instant < older_than for log in one.log_files)
+
+
+def _compacted(table: OpenTable, lock: TableLock, config: WriteConfig) -> OpenTable:
+    """Merge all logs, those first that a compaction is scheduled for."""
+    state = planned_for_service(table)
+    _require_not_clustered(state, _unmerged(table, None))
+    every = replace(config.compaction, strategy=CompactionStrategyKind.UNBOUNDED)
+    service = CompactionService(table, lock, engine_for(None), replace(config, compaction=every))
+    service.run_all()
+    service.compact()
+    return service.table
+
+
+def _require_not_clustered(state: TableState, unmerged: Sequence[FileSlice]) -> None:
+    """Refuse where a compaction would leave logs to a scheduled clustering."""
+    busy = groups_under_clustering(state.client, state.timeline) if unmerged else {}
+    for one in unmerged:
+        if one.group in busy:
+            path, time = state.client.base_path, busy[one.group].requested_time
+            raise TableServiceError(
+                f"The clustering {time} of the table at {path} is scheduled, and names file groups "
+                "with log files, whose deleted rows are to be erased",
+                f"Run it (`hudi cluster {path} --run`), or give it up (`hudi rollback {path} "
+                f"{time}`).",
+                clustering=time,
+            )
+
+
+def _require_merged(state: TableState, older_than: InstantTime | None) -> None:
+    """Refuse a table whose logs came, or stayed, after the compaction."""
+    for one in _unmerged(state.table, older_than):
+        busy = groups_under_compaction(state.client, state.timeline)
+        raise ConcurrentWriterError(state.client.base_path, busy.get(one.group, one.last_instant))
+
+
+def _merged_after(state: TableState, older_than: InstantTime) -> InstantTime:
+    """The time after which states read no logs older than another."""
+    if state.client.config.table_type is not TableType.MERGE_ON_READ:
+        return EARLIEST
+    replaced = replaced_groups(state.timeline, state.client.read_commit)
+    found = EARLIEST
+    for group in state.table.views().view().file_groups():
+        by = replaced.get(group.id)
+        next_time = None if by is None else by.requested_time
+        for one in group.slices:
+            if _has_older(one, older_than):
+                found = max(found, next_time or one.last_instant)
+                break
+            next_time = one.base_instant
+    return found
+
+
+# --- what is deleted ------------------------------------------------------------------------------
 
 
 def _files_of_others(table: OpenTable) -> Sequence[str]:
@@ -218,8 +309,9 @@ def _plan(state: TableState, older_than: InstantTime | None) -> CleanerPlan | No
 
 def _retention(state: TableState, older_than: InstantTime | None) -> Retention:
     if older_than is not None:
+        merged = _merged_after(state, older_than)
         for write in state.timeline.completed_writes():
-            if write.requested_time >= older_than:
+            if write.requested_time >= older_than and write.requested_time > merged:
                 return Retention(CleanRules(), write)
     versions = CleanRules(CleanPolicy.KEEP_LATEST_FILE_VERSIONS, file_versions_retained=1)
     return Retention(versions, None)

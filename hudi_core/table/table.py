@@ -1147,21 +1147,23 @@ class Table:
         """Make rows that were deleted leave the disk.
 
         After it no file under the table holds them: data files, logs of changes, indexes,
-        statistics and the format's metadata of past states are gone or rebuilt. Time travel starts
-        there, in the format's view in any case. Progress counts files whose footers are read; a dry
-        run names files with rows alone.
+        statistics and the format's metadata of past states are gone or rebuilt. Log files are
+        merged into base files first. Time travel starts there, in the format's view in any case.
+        Progress counts files whose footers are read; a dry run names files with rows alone.
 
         Parameters
         ----------
         older_than
-            Only rows that went before this time; states since then stay readable in Hudi's view.
+            Only rows that went before this time; states since then stay readable in Hudi's view,
+            where they read no older log files.
         savepoints
             Savepoints to be deleted first.
 
         Raises
         ------
         TableServiceError
-            A savepoint that is not given keeps past files; it is named. Nothing was deleted.
+            A savepoint that is not given keeps past files, or a clustering is scheduled for file
+            groups with log files; it is named. Nothing was deleted.
         ConcurrentWriterError, LockError
             Another writer is at work.
         """

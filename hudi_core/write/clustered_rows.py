@@ -85,7 +85,7 @@ def count_rows(item: ClusterTask, context: WriteContext) -> int:
 
 
 def _rows_of(file: BaseFile, item: ClusterTask, context: WriteContext) -> Iterator[pa.Table]:
-    """Yield the rows of a slice: of its base file, then what its logs have."""
+    """Yield the rows of a slice, those of its base file first."""
     with merged_slice(context, item.partition_path, file, file.logs, item.memory) as merged:
         yield merged.kept
         yield from merged.tail()
