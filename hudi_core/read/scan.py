@@ -197,6 +197,8 @@ def slice_merging(
     """
     memory = MergeMemory.of(client.options)
     rules, keys = merge_rules(client.config), FileKeys.of(client)
+    if client.config.keys_differ_by_file:
+        keys = FileKeys.made_by(client)  # logs of past states may not hold any
     return SliceMerging(client.files, schema, rules, keys, timeline, memory, skips)
 
 

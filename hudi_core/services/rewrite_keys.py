@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from hudi_core.actions.clustering import pending_clusterings
 from hudi_core.actions.clustering_plan import PlannedGroup
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.stored_keys import ManagedKeys
-from hudi_core.config.support import require_copy_on_write
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import TableServiceError
+from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.keygen.foreign_keys import require_consent
-from hudi_core.model.files import BaseFile, FileSlice
+from hudi_core.model.files import BaseFile
+from hudi_core.model.instant import PLANNED_ACTIONS, Action
 from hudi_core.plugin.capability import table_needs
 from hudi_core.services.clustering import Clustering, ClusteringService
-from hudi_core.services.mending.differences import compare_keys, holds_keys
+from hudi_core.services.mending.differences import compare_keys, holds_keys, log_lacks_keys
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_service import locked_for_service
@@ -70,6 +70,8 @@ _PROPERTIES: Mapping[KeyStorage, Mapping[str, str | None]] = {
 }
 
 
+_RUN_BY: Final = {Action.CLUSTERING: "cluster", Action.COMPACTION: "compact"}
+"""Commands that run what is planned."""
 _CHANGED: Final = frozenset(
     name
     for key in (
@@ -134,7 +136,7 @@ class KeyRewriting:
         before = KeyStorage.of(table.client.config)
         rows = 0 if before is self.to is KeyStorage.VIRTUAL else _require_equal(table)
         files = [] if self._keeps_files else self._of_other_form(table)
-        size = sum(file.size for _, file in files)
+        size = sum(file.total_size for file in files)
         return KeyRewrite(table.client.base_path, before, self.to, rows, len(files), size)
 
     def run(self) -> KeyRewrite:
@@ -180,7 +182,7 @@ class KeyRewriting:
         at_a_time = max(1, service.config.clustering.max_groups)
         # writers that began before the switch may add some meanwhile
         while left := self._of_other_form(service.table):
-            paths = [file.path for _, file in left]
+            paths = [file.path for file in left]
             for start in range(0, len(paths), at_a_time):
                 service.table = service.table.as_stored().afresh
                 service.choose = _Chosen(frozenset(paths[start : start + at_a_time]))
@@ -190,7 +192,6 @@ class KeyRewriting:
     def _require_possible(self, table: OpenTable) -> None:
         client = table.client
         client.require_writable()
-        require_copy_on_write(client.config, client.base_path, "rewrite the record keys of files")
         config = client.config
         if not config.populate_meta_fields:
             raise TableServiceError(
@@ -210,13 +211,14 @@ class KeyRewriting:
                 "its files cannot be rewritten on their own",
                 "Take --keep-files: each is rewritten when a write changes it.",
             )
-        planned = pending_clusterings(client, client.timeline())
-        if planned and not self._keeps_files:
+        planned = client.timeline().pending().where(lambda one: one.action in PLANNED_ACTIONS)
+        for one in () if self._keeps_files else planned:
+            time, command = one.requested_time, _RUN_BY[one.action]
             raise TableServiceError(
-                f"The clustering {planned[0].instant.requested_time} of the table at "
-                f"{client.base_path} is scheduled, and names files that are to be rewritten",
-                f"Run it (`hudi cluster {client.base_path} --run`), or give it up "
-                f"(`hudi rollback {client.base_path} {planned[0].instant.requested_time}`).",
+                f"The {one.action} {time} of the table at {client.base_path} is scheduled, and "
+                "names files that are to be rewritten",
+                f"Run it (`hudi {command} {client.base_path} --run`), or give it up "
+                f"(`hudi rollback {client.base_path} {time}`).",
             )
         if self.keeps_files and self.to is KeyStorage.STORED:
             raise TableServiceError(
@@ -224,20 +226,23 @@ class KeyRewriting:
                 "Leave --keep-files out.",
             )
 
-    def _of_other_form(self, table: OpenTable) -> list[tuple[FileSlice, BaseFile]]:
-        """Present files that hold keys and should not, or vice versa."""
-        slices = [
-            (one, one.base_file)
-            for one in table.views().view().latest_slices()
-            if one.base_file is not None
-        ]
+    def _of_other_form(self, table: OpenTable) -> list[BaseFile]:
+        """Present files that hold keys and should not, or vice versa.
+
+        Those too of which a log does.
+        """
+        slices = [one.base_with_logs for one in table.views().view().latest_slices()]
+        files = [one for one in slices if one is not None]
         has_keys = self.to is not KeyStorage.VIRTUAL
+        stored = StoredSlices(table.client, table.timeline())
 
         def is_other(file: BaseFile) -> bool:
-            return holds_keys(table.client, file.path) is not has_keys
+            if holds_keys(table.client, file.path) is not has_keys:
+                return True
+            return any(log_lacks_keys(stored, one, has_keys) for one in file.logs)
 
-        are_other = table.client.run_map(is_other, [file for _, file in slices])
-        return [pair for pair, other in zip(slices, are_other, strict=True) if other]
+        are_other = table.client.run_map(is_other, files)
+        return [file for file, other in zip(files, are_other, strict=True) if other]
 
     def _switch(self, to: KeyStorage) -> None:
         service = self.service
@@ -265,17 +270,16 @@ class _Chosen:
 
     def __call__(self, table: OpenTable, config: ClusteringConfig) -> list[PlannedGroup]:  # noqa: ARG002 - no option chooses
         return [
-            PlannedGroup(one.partition_path, (one.base_file,), 1)
+            PlannedGroup(one.partition_path, (file,), 1)
             for one in table.views().view().latest_slices()
-            if one.base_file is not None and one.base_file.path in self.paths
+            if (file := one.base_with_logs) is not None and file.path in self.paths
         ]
 
 
 def _require_equal(table: OpenTable) -> int:
     """Number of rows whose stored keys are all those that are made."""
     slices = table.views().view().latest_slices()
-    paths = [one.base_file.path for one in slices if one.base_file is not None]
-    found = compare_keys(table.client, paths)
+    found = compare_keys(StoredSlices(table.client, table.timeline()), slices)
     wrong = [one for one in found if one.differences]
     if wrong:
         raise TableServiceError(

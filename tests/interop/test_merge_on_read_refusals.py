@@ -57,9 +57,9 @@ VERBS: Final[dict[str, Verb]] = {
     "convert_storage": lambda table, *_: table.convert_storage(elsewhere(table)),
     "upgrade": lambda table, *_: table.upgrade(9),
 }
-REFUSED: Final = frozenset({"rewrite_keys", "upgrade"})
+REFUSED: Final = frozenset({"upgrade"})
 """What is not done yet to tables with logs of versions 8 and 9."""
-COMMANDS_REFUSED: Final = frozenset({"table rewrite-keys", "table upgrade", "table convert"})
+COMMANDS_REFUSED: Final = frozenset({"table upgrade", "table convert"})
 IS_THERE: Final = frozenset({"metadata create", "metadata index"})
 """What the table has already."""
 WRITES: Final = (

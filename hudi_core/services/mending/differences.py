@@ -5,7 +5,7 @@ Inserts may make such keys, a record index forbids them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -17,12 +17,13 @@ import pyarrow.parquet as pq
 
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.footer import opened_file, read_columns
+from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.difference import Difference
-from hudi_core.model.files import FileSlice
+from hudi_core.model.files import FileSlice, FileStatus
 from hudi_core.schema.alignment import stored_fields
 from hudi_core.schema.table_schema import RECORD_KEY
 
@@ -200,33 +201,69 @@ def holds_keys(client: TableMetaClient, path: str) -> bool:
         return RECORD_KEY in file.schema_arrow.names
 
 
-def compare_keys(client: TableMetaClient, paths: Sequence[str]) -> list[KeyDifferences]:
-    """Compare the keys of some files, row by row."""
+def log_lacks_keys(stored: StoredSlices, log: FileStatus, has_keys: bool) -> bool:
+    """Whether rows of a log do not store record keys as they should."""
+    return any(
+        rows.column(RECORD_KEY).null_count != (0 if has_keys else rows.num_rows)
+        for rows in stored.written(log)
+    )
+
+
+def compare_keys(stored: StoredSlices, slices: Iterable[FileSlice]) -> list[KeyDifferences]:
+    """Compare the keys of files and logs, row by row."""
+    client = stored.client
     keys = FileKeys.made_by(client)
 
-    def one(path: str) -> KeyDifferences:
+    def of_file(path: str) -> KeyDifferences:
         with opened_file(client, path) as file:
-            return _compared(keys, file, path)
+            return _of_file(keys, file, path)
 
-    return list(client.run_map(one, list(paths)))
+    def of_log(log: FileStatus) -> KeyDifferences:
+        return _compared(log.path, _keys_of_log(keys, stored, log))
+
+    slices = list(slices)
+    paths = [one.base_file.path for one in slices if one.base_file is not None]
+    logs = [log.status for one in slices for log in one.log_files]
+    return [*client.run_map(of_file, paths), *client.run_map(of_log, logs)]
 
 
-def _compared(keys: FileKeys, file: pq.ParquetFile, path: str) -> KeyDifferences:
+def _of_file(keys: FileKeys, file: pq.ParquetFile, path: str) -> KeyDifferences:
     stored = stored_fields(file.schema_arrow)
     needed = keys.columns(stored, path)
     if RECORD_KEY not in file.schema_arrow.names:
         return KeyDifferences(path, False)
+    columns = list(dict.fromkeys([RECORD_KEY, *needed]))
+    tables = (
+        pa.Table.from_batches([batch]) for batch in file.iter_batches(_BATCH_ROWS, columns=columns)
+    )
+    both = (
+        (rows.column(RECORD_KEY).cast(pa.string()), keys.of_rows(rows, stored, path))
+        for rows in tables
+    )
+    return _compared(path, both)
+
+
+def _keys_of_log(
+    keys: FileKeys, stored: StoredSlices, log: FileStatus
+) -> Iterator[tuple[pa.ChunkedArray, pa.ChunkedArray]]:
+    """Yield stored and made keys of rows.
+
+    Partial updates may lack the columns that keys are made of.
+    """
+    for rows in stored.written(log):
+        if {RECORD_KEY, *keys.made_of} <= {*rows.column_names}:
+            own = rows.filter(pc.is_valid(rows.column(RECORD_KEY)))
+            yield own.column(RECORD_KEY), keys.made(own, log.path)
+
+
+def _compared(path: str, both: Iterable[tuple[pa.ChunkedArray, pa.ChunkedArray]]) -> KeyDifferences:
     rows = differences = 0
     example: tuple[str | None, str | None] = None, None
-    columns = list(dict.fromkeys([RECORD_KEY, *needed]))
-    for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
-        table = pa.Table.from_batches([batch])
-        held = table.column(RECORD_KEY).cast(pa.string())
-        made = keys.of_rows(table, stored, path)
+    for held, made in both:
         differs = pc.fill_null(pc.not_equal(held, made), True)
         count = pc.sum(differs, min_count=0).as_py()
         if count and not differences:
             place = pc.index(differs, True).as_py()
             example = held[place].as_py(), made[place].as_py()
-        rows, differences = rows + len(table), differences + count
+        rows, differences = rows + len(held), differences + count
     return KeyDifferences(path, True, rows, differences, *example)

@@ -9,7 +9,7 @@ while the comparison runs is left out of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -153,7 +153,7 @@ class _Comparison:
         self._compare_commits(stored, committed)
         logs = self._compare_logs(committed, footers)
         rows = self._read(stored) if footers else None
-        repeated = self._look_for_repeated_keys(stored) if keys else None
+        repeated = self._look_for_repeated_keys() if keys else None
         for name, named in (self._named or {}).items():
             self._compare_named(name, named, stored, rows)
         self._compare_metadata(ALL_CHECKS if footers else {Check.FILES})
@@ -333,15 +333,15 @@ class _Comparison:
         self._checked["footers"] = len(found)
         return found
 
-    def _look_for_repeated_keys(self, stored: Mapping[str, FileSlice]) -> RepeatedKeys | None:
+    def _look_for_repeated_keys(self) -> RepeatedKeys | None:
         """Find duplicate keys, whose rows no key index can find."""
         if (reason := why_unmade(self._client.config)) is not None:
             self._skipped["repeated keys"] = f"the files hold no record keys: {reason}"
             return None
         try:
-            self._compare_stored_keys(list(stored))
-            merged = StoredSlices(self._client, self._fenced).merged
-            found = find_repeated_keys(self._client, self._slices, merged)
+            rows = StoredSlices(self._client, self._fenced)
+            self._compare_stored_keys(rows)
+            found = find_repeated_keys(self._client, self._slices, rows.merged)
         except (DataFileError, RecordKeyError, CorruptMetadataError) as error:
             if isinstance(error, RecordKeyError):
                 self._say(Source.STORAGE, "record keys", "a key for every row", error.what)
@@ -357,11 +357,11 @@ class _Comparison:
             self._say(Source.STORAGE, "record keys", expected, actual)
         return found
 
-    def _compare_stored_keys(self, paths: Sequence[str]) -> None:
+    def _compare_stored_keys(self, rows: StoredSlices) -> None:
         """Compare keys that are stored all the same with the made ones."""
         if not self._client.config.keeps_virtual_keys:
             return  # what files hold of them else is ignored
-        compared = compare_keys(self._client, paths)
+        compared = compare_keys(rows, self._slices)
         self._checked["stored record keys"] = sum(one.rows for one in compared)
         for one in compared:
             if one.differences:
