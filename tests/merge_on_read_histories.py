@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from hudi import HudiReadOptions
 
 import hudi_core as hudi
 from hudi_core import HudiError, Table
-from hudi_core.errors import HistoryExpiredError
+from hudi_core.errors import CommitConflictError, HistoryExpiredError
 from hudi_core.model.instant import Action
 from tests.foreign import by_hudi_rs
 
@@ -67,6 +68,8 @@ class History:
             "hoodie.populate.meta.fields": draw.choice(["true", "true", "false"]),
             "hoodie.logfile.data.block.format": draw.choice(["parquet", "parquet", "avro"]),
             "hoodie.compact.inline.max.delta.commits": draw.choice(["2", "3", "100"]),
+            # which files of a table are clustered depends on its type
+            "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",
         }
         if draw.random() < 0.3:
             self.options["hoodie.parquet.small.file.limit"] = "0"
@@ -94,7 +97,7 @@ class History:
         acts: list[Callable[[int], _Act]] = [self._upsert, self._upsert, self._upsert]
         acts += [self._upsert, self._upsert, self._delete, self._delete, self._insert]
         acts += [self._overwrite, self._update, self._delete_where, self._merge]
-        acts += [self._compact, self._schedule]
+        acts += [self._compact, self._schedule, self._cluster, self._cluster, self._purge]
         for step in range(steps):
             name, act = self.draw.choice(acts)(step)
             self.log.append(name)
@@ -110,8 +113,10 @@ class History:
         expected = _rows(written.to_arrow())
         assert _rows(logged.to_arrow()) == expected, self._story()
         for one in logged.timeline.completed_writes():
-            if one.action is not Action.COMMIT:  # which are compactions, and change no row
-                self.states.setdefault(one.requested_time, expected)
+            # compactions change no row, nor do clusterings that were planned before other writes
+            is_write = one.action is not Action.COMMIT
+            if is_write and one.requested_time > max(self.states, default=""):
+                self.states[one.requested_time] = expected
         for low in (2, 4, 6):
             found = _rows(logged.to_arrow(filter=[("ts", ">=", low), ("city", "=", "a")]))
             wanted = [row for row in expected if row[1] == "a" and row[2] >= low]
@@ -146,6 +151,7 @@ class History:
         if written.validate(keys=True).is_valid:  # overwrites look for no key in other partitions
             found = logged.validate(keys=True)
             assert found.is_valid, (found, self._story())
+        _run_clusterings(logged)
         logged.run_compactions()
         logged.compact()
         self._compare()
@@ -224,6 +230,26 @@ class History:
 
         return "schedule", lambda table: _of_logs(table, lambda: schedule(table))
 
+    def _cluster(self, _: int) -> _Act:
+        order = self.draw.choice([[], ["v"], ["ts", "id"]])
+        layout = self.draw.choice(["linear", "hilbert"])
+        is_planned = self.draw.random() < 0.4
+
+        def cluster(table: Table) -> None:
+            table.cluster(sort_by=order, layout=layout, schedule_only=is_planned)
+            if not is_planned:
+                _run_clusterings(table)
+
+        planned = "schedule a clustering" if is_planned else "cluster"
+        return f"{planned} by {order} {layout}", cluster
+
+    def _purge(self, _: int) -> _Act:
+        def purge(table: Table) -> None:
+            _run_clusterings(table)  # which would keep logs
+            table.purge()
+
+        return "purge", purge
+
 
 _Act = tuple[str, Callable[[Table], object]]
 
@@ -231,6 +257,14 @@ _Act = tuple[str, Callable[[Table], object]]
 def _of_logs(table: Table, act: Callable[[], object]) -> None:
     if table.config.table_type == "MERGE_ON_READ":
         act()
+
+
+def _run_clusterings(table: Table) -> None:
+    """Run what is scheduled, but for what a write has changed since."""
+    for one in Table.open(table.path).timeline.instants:
+        if one.action is Action.CLUSTERING:
+            with suppress(CommitConflictError):
+                table.run_clusterings(one.requested_time)
 
 
 def _outcome(act: Callable[[Table], object], table: Table) -> str:

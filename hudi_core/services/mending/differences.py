@@ -202,7 +202,7 @@ def holds_keys(client: TableMetaClient, path: str) -> bool:
 
 
 def log_lacks_keys(stored: StoredSlices, log: FileStatus, has_keys: bool) -> bool:
-    """Whether rows of a log do not store record keys as they should."""
+    """Whether a log does not store record keys as it should."""
     return any(
         rows.column(RECORD_KEY).null_count != (0 if has_keys else rows.num_rows)
         for rows in stored.written(log)
