@@ -244,14 +244,25 @@ class FileSystemView:
 
 
 def _newest(group: FileGroup, as_of: InstantTime | None) -> FileSlice | None:
-    if as_of is None:
-        return group.latest
-    found = next((one for one in group.slices if one.base_instant <= as_of), None)
-    if found is None or all(log.name.instant <= as_of for log in found.log_files):
+    return group.latest if as_of is None else slice_at(group.slices, as_of)
+
+
+def slice_at(slices: Sequence[FileSlice], time: InstantTime) -> FileSlice | None:
+    """Return the slice of a file group as of a requested time, with the logs of writes up to it.
+
+    ``slices`` are those of the group, newest first. A log of a write that a compaction crossed is
+    of the slice that the compaction made, and of the slice before as of the write: that state stays
+    what it was before the compaction was run.
+    """
+    place = next((at for at, one in enumerate(slices) if one.base_instant <= time), None)
+    if place is None:
+        return None
+    found = slices[place]
+    logs = [log for one in slices[: place + 1] for log in one.log_files]
+    counted = [log for log in logs if log.name.instant <= time]
+    if len(counted) == len(found.log_files) == len(logs):
         return found
-    return replace(
-        found, log_files=tuple(log for log in found.log_files if log.name.instant <= as_of)
-    )
+    return replace(found, log_files=_in_order(counted))
 
 
 def _attempt(file: BaseFile) -> tuple[int, int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -228,6 +229,18 @@ def test_overwritten_groups_go_with_their_logs(table: hudi.Table) -> None:
     table.clean(options={"hoodie.cleaner.commits.retained": "1"})
     assert len(logs_of(table)) < before
     assert shown(table) == [("a", "y", 1)]
+
+
+def test_what_an_overwrite_takes_away_are_merged_rows(table: hudi.Table) -> None:
+    before = table.timeline.completed_writes()[-1]
+    table.insert_overwrite(rows("e", part="x", ts=1, schema=SCHEMA))
+    table.delete_partitions([{"part": "y"}])
+    fed = [one["before"] for one in table.changes(before).to_pylist() if one["op"] == "d"]
+    taken = [json.loads(one) for one in fed if one is not None]
+    assert sorted((one["id"], one["ts"]) for one in taken) == [("a", 0), ("b", 9), ("d", 0)]
+    for changed in (table.incremental(before, deletes=True), table.diff(before)):
+        gone = pairs(changed.filter(pc.field("_change_type") == "delete"), "id", "ts")
+        assert gone == [("a", 0), ("b", 9), ("d", 0)]
 
 
 @pytest.mark.parametrize("operation", ["upsert", "delete"])
@@ -469,6 +482,37 @@ def test_a_deltacommit_that_a_compaction_crossed_is_archived_after_its_logs(
 
 
 # --- beside other writers -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_run", [False, True], ids=["then run", "run meanwhile"])
+def test_a_state_that_a_compaction_crossed_stays_as_it_was(is_run: bool, table: hudi.Table) -> None:
+    before = table.timeline.completed_writes()[-1]
+    given = rows("b", part="x", ts=50, schema=SCHEMA)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        hudi.Table.open(table.path, SEVERAL).compact(schedule_only=not is_run)
+        yield from given.to_batches()
+
+    reader = pa.RecordBatchReader.from_batches(given.schema, batches())
+    crossed = table.upsert(reader, options=SEVERAL).instant
+    written = [("a", "x", 0), ("b", "x", 50), ("d", "y", 0)]
+    for _ in range(2):
+        now = hudi.Table.open(table.path)
+        assert pairs(now.to_arrow(as_of=crossed), "id", "part", "ts") == written
+        assert pairs(now.to_arrow(as_of=before), "id", "part", "ts") == LOGGED
+        [changed] = now.changes(before).to_pylist()
+        images = [json.loads(changed[side])["ts"] for side in ("before", "after")]
+        assert images == [9, 50]
+        assert pairs(now.diff(before, crossed), "id", "ts") == [("b", 50)]
+        now.run_compactions()
+    now.savepoint(crossed)
+    now.upsert(rows("b", part="x", ts=51, schema=SCHEMA))
+    now.compact()
+    now.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    assert pairs(now.to_arrow(as_of=crossed), "id", "part", "ts") == written
+    if not is_run:  # a commit that overlaps it cannot be taken out
+        now.restore(crossed)
+        assert shown(now) == written
 
 
 @pytest.mark.parametrize("early", ["true", "false"])

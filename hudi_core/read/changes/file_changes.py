@@ -27,7 +27,7 @@ from hudi_core.read.changes.window import WindowWrite
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.plan import PlannedSlice, planned_file, planned_slice
 from hudi_core.read.scan import may_have_logs
-from hudi_core.view.file_system import FileSystemView, written_files
+from hudi_core.view.file_system import FileSystemView, slice_at, written_files
 
 
 class ChangeSource(Enum):
@@ -200,19 +200,13 @@ class FileChanges:
         return self._file(group, join_path(group.partition_path, name), 0, parsed.instant)
 
     def _replaced(self, group: FileGroupId, instant: Instant) -> PlannedSlice:
-        """The file of a group just before an instant, by a listing."""
+        """The file or slice of a group just before an instant, by a listing."""
         time = instant.requested_time
-        slices = (one for one in self._slices(group) if one.base_instant < time)
-        newest = next(slices, None)
-        # a savepoint may have kept a file that is older than what was replaced
-        deleted = self._cleaned.since(just_before(time)).get(group)
-        if deleted is not None and deleted.was_after("" if newest is None else newest.base_instant):
-            raise HistoryExpiredError(deleted.instant, deleted.path)
-        if newest is None or newest.base_file is None:
+        found = self._slice_at(group, just_before(time))
+        if found is None:
             missing = f"the file of group {group.file_id} in {group.partition_path!r} before it"
             raise HistoryExpiredError(time, missing)
-        status = newest.base_file.status
-        return self._file(group, newest.base_file.path, status.size, newest.base_instant)
+        return found
 
     def _slices(self, group: FileGroupId) -> Sequence[FileSlice]:
         """The slices of a group, newest first; its partition is listed once."""
@@ -242,7 +236,8 @@ class FileChanges:
 
     def _slice_at(self, group: FileGroupId, time: InstantTime) -> PlannedSlice | None:
         """The slice of a group at an instant, with its logs."""
-        newest = next((one for one in self._slices(group) if one.base_instant <= time), None)
+        newest = slice_at(self._slices(group), time)
+        # a savepoint may have kept a file that is older than what was there
         deleted = self._cleaned.since(time).get(group)
         if deleted is not None and deleted.was_after("" if newest is None else newest.base_instant):
             raise HistoryExpiredError(deleted.instant, deleted.path)
