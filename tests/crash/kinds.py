@@ -13,7 +13,11 @@ SPREAD: Final = "spread"
 VIRTUAL: Final = "virtual"
 BARE: Final = "bare"
 LOGGED: Final = "logged"
+LOGGED_9: Final = "logged, version 9"
+LOGGED_BARE: Final = "logged, bare"
+LOGGED_KINDS: Final = (LOGGED, LOGGED_9, LOGGED_BARE)
 """Of the native format alone; see :data:`~tests.crash.scenes.SCENES`."""
+_LOGGED: Final = {"hoodie.table.type": "MERGE_ON_READ"}
 _STORAGE_PATH: Final = "hoodie.storage.path"
 
 
@@ -38,10 +42,16 @@ _MADE: Final[Mapping[str, Callable[[Path], Mapping[str, str]]]] = {
     VIRTUAL: lambda _: {"hoodie.recordkey.virtual.enabled": "true"},
     # rows without any meta column
     BARE: lambda _: {"hoodie.populate.meta.fields": "false"},
-    # changed rows in log files
-    LOGGED: lambda _: {"hoodie.table.type": "MERGE_ON_READ"},
+    # changed rows in log files, and blocks of Hudi's default kind, or without keys
+    LOGGED: lambda _: _LOGGED,
+    LOGGED_9: lambda _: {
+        **_LOGGED,
+        "hoodie.write.table.version": "9",
+        "hoodie.logfile.data.block.format": "avro",
+    },
+    LOGGED_BARE: lambda _: {**_LOGGED, "hoodie.populate.meta.fields": "false"},
 }
-KINDS: Final = tuple(one for one in _MADE if one != LOGGED)
+KINDS: Final = tuple(one for one in _MADE if one not in LOGGED_KINDS)
 """Those of any format."""
 
 

@@ -30,7 +30,7 @@ from tests.crash.campaign import (
 )
 from tests.crash.counting_storage import pinned
 from tests.crash.journal import Journal
-from tests.crash.kinds import KINDS, STORED
+from tests.crash.kinds import KINDS, LOGGED_KINDS, STORED
 from tests.crash.rig import Case, Verdict
 from tests.crash.s3_campaign import S3_FORMATS, S3_STEPS_FILE, requests_by_name, s3_cases, s3_scenes
 from tests.crash.s3_rig import S3Verdict
@@ -64,20 +64,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _histories() -> Iterator[str]:
-    done = run_histories(_HISTORIES, is_new=True)
-    yield f"{done.pop('histories')} histories of a state machine: {dict(sorted(done.items()))}"
+    for kinds in (KINDS, LOGGED_KINDS):
+        done = run_histories(_HISTORIES, is_new=True, kinds=kinds)
+        yield f"{done.pop('histories')} histories of a state machine: {dict(sorted(done.items()))}"
 
 
 def _commits() -> Iterator[str]:
     yield from random_commits.campaign(FORMATS, _COMMITS, [1])
-    kinds = [one for one in KINDS if one != STORED]
+    kinds = [*(one for one in KINDS if one != STORED), *LOGGED_KINDS]
     yield from random_commits.campaign(FORMATS, _COMMITS // 5, [1, 2], is_tight=True, kinds=kinds)
 
 
 _OTHERS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "histories": _histories,
     "past": lambda: random_past.campaign(
-        random_past.ALL_FORMATS, random_past.STEPS // len(random_past.SEEDS) + 1, random_past.SEEDS
+        random_past.ALL_FORMATS,
+        random_past.STEPS // len(random_past.SEEDS) + 1,
+        random_past.SEEDS,
+        (STORED, *LOGGED_KINDS),
     ),
     "commits": _commits,
     "writers": lambda: many_writers.campaign(many_writers.ALL_FORMATS, _SEEDS, 4, 50),

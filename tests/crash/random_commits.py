@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.counting_storage import Fault
-from tests.crash.kinds import KINDS, STORED
+from tests.crash.kinds import KINDS, LOGGED_KINDS, STORED
+from tests.crash.log_acts import COMPACTING, CONDITIONAL, EVOLVING, REBUILDING, SERVING, TYPES
 from tests.crash.random_table import (
     FOREIGN,
     LIMITED,
@@ -57,6 +58,13 @@ _WEIGHTS: Final = {
     "rollback": 2,
     "reopen": 2,
 }
+_LOGGED: Final = {
+    **{name: weight for name, weight in _WEIGHTS.items() if name != "convert"},
+    **dict.fromkeys(CONDITIONAL, 4),
+    **dict.fromkeys((*COMPACTING, EVOLVING), 2),
+    **dict(zip((*TYPES, REBUILDING), (2, 0.5, 0.5), strict=True)),
+}
+"""Those of tables that have logs, at first."""
 
 
 @dataclass
@@ -115,7 +123,8 @@ def run(
 
 def step(table: RandomTable, chance: random.Random) -> None:
     """Do one random thing to a table."""
-    name = chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+    weights = _LOGGED if table.kind in LOGGED_KINDS else _WEIGHTS
+    name = chance.choices(list(weights), list(weights.values()))[0]
     death = None
     if chance.random() < DEATHS:
         death = Fault(chance.randrange(1, _STEPS_OF_ONE), chance.choice(("before", "torn")))
@@ -140,7 +149,9 @@ def step(table: RandomTable, chance: random.Random) -> None:
             table.purge(death)
         case "reopen":
             table.reopen()
-        case _ if name in (*SERVICES, *LIMITED, *FOREIGN):
+        case _ if name in CONDITIONAL:
+            table.write_if(name, keys, death)
+        case _ if name in (*SERVICES, *LIMITED, *FOREIGN, *SERVING):
             table.serve(name, "", death)
         case _:
             table.write(name, keys, death)
@@ -156,6 +167,8 @@ def campaign(
 ) -> Iterator[str]:
     """Run every seed in every format for every kind of table; some lines for each."""
     for kind, format_name, seed in product(kinds, formats, seeds):
+        if kind in LOGGED_KINDS and format_name != "native":
+            continue
         started = time.monotonic()
         options = dict(TIGHT if is_tight else SMALL_FILES)
         if seed % 2:
@@ -171,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign."""
     parser = argparse.ArgumentParser(prog="make commits", description=__doc__)
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=(STORED,))
+    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, *LOGGED_KINDS), default=(STORED,))
     parser.add_argument("--commits", type=int, default=500)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--tight", action="store_true", help="have services come often")

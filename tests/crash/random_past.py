@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.counting_storage import Fault
+from tests.crash.kinds import LOGGED_KINDS, STORED
+from tests.crash.log_acts import COMPACTING, CONDITIONAL, EVOLVING, REBUILDING, TYPES
 from tests.crash.random_table import (
     BY_OTHERS,
     FOREIGN,
@@ -63,18 +65,35 @@ _WEIGHTS: Final = {
     "rollback": 3,
     "reopen": 1,
 }
+_LOGGED: Final = {
+    **{name: weight for name, weight in _WEIGHTS.items() if name not in BY_OTHERS},
+    **dict.fromkeys(CONDITIONAL, 3),
+    **dict.fromkeys(COMPACTING, 3),
+    **dict(zip(TYPES, (4, 1), strict=True)),
+    EVOLVING: 2,
+    REBUILDING: 1,
+    "upsert": 20,
+}
+"""Those of tables that have logs, at first."""
 
 
 def options_of(seed: int) -> Mapping[str, str]:
-    """Options of the table of a seed: of three, one cleans only when it is told to."""
+    """Options of the table of a seed: of three, one cleans or compacts only when it is told to."""
     options = {**TIGHT, "hoodie.cleaner.commits.retained": str(2 + seed % 3)}
-    return options | ({"hoodie.clean.automatic": "false"} if seed % 3 == 0 else {})
+    options["hoodie.compact.inline.max.delta.commits"] = "3"
+    match seed % 3:
+        case 0:
+            return options | {"hoodie.clean.automatic": "false"}
+        case 1:
+            return options | {"hoodie.compact.inline": "false"}
+        case _:
+            return options
 
 
-def run(path: Path, format_name: str, steps: int, seed: int) -> RandomTable:
+def run(path: Path, format_name: str, steps: int, seed: int, kind: str = STORED) -> RandomTable:
     """Let a table live through so many steps, and look at all its states after each."""
     chance = random.Random(seed)
-    table = RandomTable(path, format_name, options_of(seed))
+    table = RandomTable(path, format_name, options_of(seed), kind)
     table.write("insert", range(_KEYS // 2))
     try:
         _live(table, steps, chance)
@@ -101,7 +120,8 @@ def _live(table: RandomTable, steps: int, chance: random.Random) -> None:
 
 def step(table: RandomTable, chance: random.Random) -> None:
     """Do one random thing to a table."""
-    name = chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+    weights = _LOGGED if table.kind in LOGGED_KINDS else _WEIGHTS
+    name = chance.choices(list(weights), list(weights.values()))[0]
     death = None
     if chance.random() < _DEATHS:
         death = Fault(chance.randrange(1, _STEPS_OF_ONE), chance.choice(("before", "torn")))
@@ -123,20 +143,26 @@ def step(table: RandomTable, chance: random.Random) -> None:
             table.append_by_others(name, keys, chance.randrange(2))
         case "reopen":
             table.reopen()
+        case _ if name in CONDITIONAL:
+            table.write_if(name, keys, death)
         case _ if name in (*WRITES, *REPLACING):
             table.write(name, keys, death)
         case _:
             table.serve(name, "linear" if name == "cluster" else "", death)
 
 
-def campaign(formats: Sequence[str], steps: int, seeds: Sequence[int]) -> Iterator[str]:
-    """Run every seed in every format; some lines for each."""
-    for format_name, seed in product(formats, seeds):
+def campaign(
+    formats: Sequence[str], steps: int, seeds: Sequence[int], kinds: Sequence[str] = (STORED,)
+) -> Iterator[str]:
+    """Run every seed in every format for every kind of table; some lines for each."""
+    for kind, format_name, seed in product(kinds, formats, seeds):
+        if kind in LOGGED_KINDS and format_name != "native":
+            continue
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="past-") as folder:
-            table = run(Path(folder) / "t", format_name, steps, seed)
+            table = run(Path(folder) / "t", format_name, steps, seed, kind)
         seconds = time.monotonic() - started
-        yield f"{format_name} seed {seed}: {steps} steps, 0 differences, {seconds:.0f} s"
+        yield f"{kind} {format_name} seed {seed}: {steps} steps, 0 differences, {seconds:.0f} s"
         yield f"  done {dict(sorted(table.done.items()))}"
 
 
@@ -144,10 +170,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign."""
     parser = argparse.ArgumentParser(prog="make past", description=__doc__)
     parser.add_argument("--formats", nargs="+", choices=ALL_FORMATS, default=ALL_FORMATS)
+    kinds = (STORED, *LOGGED_KINDS)
+    parser.add_argument("--kinds", nargs="+", choices=kinds, default=kinds)
     parser.add_argument("--steps", type=int, default=STEPS // len(SEEDS) + 1, help="of each seed")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     given = parser.parse_args(arguments)
-    for line in campaign(given.formats, given.steps, given.seeds):
+    for line in campaign(given.formats, given.steps, given.seeds, given.kinds):
         print(line, flush=True)
     return 0
 

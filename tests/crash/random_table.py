@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from hudi import HudiReadOptions
 
 import hudi_core as hudi
 from hudi_core.errors import (
@@ -24,10 +25,20 @@ from hudi_core.errors import (
     PendingClusteringError,
     TableServiceError,
 )
-from hudi_core.model.files import BaseFileName
+from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant import Instant
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
-from tests.crash.kinds import STORED, creation_options, storage_path
+from tests.crash.kinds import LOGGED_KINDS, STORED, creation_options, storage_path
+from tests.crash.log_acts import (
+    ACTS,
+    CONDITIONAL,
+    LATE,
+    LATENESS,
+    TYPES,
+    born_with,
+    effect_of,
+    given,
+)
 from tests.crash.readers import ForeignReader, foreign_readers, read_by_hudi_rs
 from tests.crash.rows import (
     Effect,
@@ -39,6 +50,7 @@ from tests.crash.rows import (
     putting,
     replacing,
 )
+from tests.foreign import by_hudi_rs
 from tests.foreign_services import VERSIONS, foreign_archive, foreign_clean
 from tests.formats.foreign_writers import append
 from tests.tables import SCHEMA, new_table
@@ -84,7 +96,9 @@ REFUSALS: Final[Mapping[str, tuple[type[HudiError], ...]]] = {
     **dict.fromkeys((*WRITES, *REPLACING), (PendingClusteringError,)),
     **dict.fromkeys(("savepoint", "restore"), _STATE),
     **dict.fromkeys(("rollback", "convert", "purge", "delete_savepoint"), _HISTORY),
-    "run": (CommitConflictError,),
+    **dict.fromkeys(("run", "run compactions"), (CommitConflictError,)),
+    **dict.fromkeys((*CONDITIONAL, "alter"), (PendingClusteringError,)),
+    **dict.fromkeys(TYPES, (TableServiceError,)),
 }
 """What a table may be unable to do, and stays as it is: a clustering that is scheduled stands
 against a write, a later write against that clustering, a savepoint or lost history against others,
@@ -115,7 +129,7 @@ def _cluster(table: hudi.Table, layout: str) -> object:
 
 
 def _write(name: str) -> Callable[[hudi.Table, Held], object]:
-    return lambda table, rows: getattr(table, name)(as_table(rows))
+    return lambda table, rows: getattr(table, name)(given(table, rows))
 
 
 def _limited(name: str) -> Callable[[hudi.Table, Any], object]:
@@ -144,6 +158,7 @@ _ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     "foreign archive": lambda table, _: foreign_archive(table),
     "take in": lambda table, given: _append_and_repair(table, *given),
     "discard": lambda table, given: _append_and_repair(table, *given, discard=True),
+    **ACTS,
 }
 
 
@@ -209,6 +224,14 @@ class RandomTable:
         if rows:
             self._do(name, rows, _effect(name, rows), death)
 
+    def write_if(self, name: str, numbers: Iterable[int], death: Fault | None = None) -> None:
+        """Write rows of some keys by one of the conditional writes, or late ones."""
+        self._ts += 1
+        is_late = name in LATE or (name == "update" and self._ts % 3 == 0)
+        ts = self._ts - LATENESS if is_late else self._ts
+        rows = {key: (part_of(key), ts) for key in sorted(f"k{number}" for number in {*numbers})}
+        self._do(name, rows, effect_of(name, rows), death)
+
     def delete_partition(self, part: str, death: Fault | None = None) -> None:
         """Delete a partition that has rows in any case."""
         if all(any(there == part for there, _ in one.values()) for one in self.possible):
@@ -218,10 +241,19 @@ class RandomTable:
         """Run a table service."""
         before, late = self._not_last(), self._late()
         self._do(name, argument, dict, death)
+        if name == "compact":
+            self._look_at_base_files()
         if name in _TAKING:
             self._take_promises(before)
         if name in FOREIGN:
             self._lists_alone |= late
+
+    def _look_at_base_files(self) -> None:
+        """Read base files alone, where a compaction has left no log behind."""
+        now = hudi.Table.open(str(self.path))
+        if len(self.possible) == 1 and not any(one.log_files for one in now.file_slices()):
+            alone = hudi.read(None, now.path, {"hoodie.datasource.query.type": "read_optimized"})
+            assert _rows(alone.to_pylist()) == as_rows(self.possible[0]), "base files alone"
 
     def _late(self) -> set[str]:
         """Savepointed writes before which one was requested that completed after the savepoint.
@@ -255,10 +287,12 @@ class RandomTable:
 
     def purge(self, death: Fault | None = None) -> None:
         """Delete all past states, and the savepoints that keep some."""
+        if self.table.config.table_type == "MERGE_ON_READ":
+            return  # refused
         before, writes = self._not_last(), self.table.timeline.completed_writes()
-        self._do("purge", sorted(self.saved), dict, death, set())
-        self._take_promises(before)
-        self._forget_names(writes)
+        if not self._do("purge", sorted(self.saved), dict, death, set()):
+            self._take_promises(before)
+            self._forget_names(writes)
 
     def _not_last(self) -> Sequence[str]:
         """The states before the last one, which may be that of a writer that died.
@@ -387,7 +421,9 @@ class RandomTable:
     # --- what must be so -------------------------------------------------------------------------
 
     def _look(self) -> None:
-        rows = _rows(self.table.to_arrow().select(SCHEMA.names).to_pylist())
+        found = self.table.to_arrow().to_pylist()
+        assert all(map(born_with, found)), "a column has the value of another version of its row"
+        rows = _rows(found)
         matching = [one for one in self.possible if as_rows(one) == rows]
         states = [sorted(as_rows(one)) for one in self.possible]
         assert matching, f"{sorted(rows)} are none of {states}"
@@ -441,6 +477,9 @@ class RandomTable:
             assert sorted(rows) == sorted(expected), who
         for reader in foreign.values():
             self._check_past_of_format(reader)
+        for least in {ts for _, _, ts in expected}:
+            found = table.to_arrow(SCHEMA.names, [("ts", ">=", least)]).to_pylist()
+            assert _rows(found) == {row for row in expected if row[2] >= least}, f"from {least} on"
 
     def look_back(self, others: Sequence[str] = ()) -> None:
         """Let all readers read the present state, and every past one that is there.
@@ -462,6 +501,9 @@ class RandomTable:
                 continue
             assert then == as_rows(self.past[time]), f"as of {time}"
             assert count == len(then)
+            if self.kind in LOGGED_KINDS and time in must:
+                as_of = HudiReadOptions().with_as_of_timestamp(time)
+                assert _rows(by_hudi_rs(self.path, as_of)) == then, f"hudi-rs as of {time}"
 
     def follow(self, time: str) -> None:
         """Apply what changed since a state to it; the present state must come out."""
@@ -470,7 +512,8 @@ class RandomTable:
         now = hudi.Table.open(str(self.path))
         begin = next((one for one in now.timeline.instants if one.requested_time == time), time)
         expected = as_rows(self.possible[0])
-        for since in (self._fed, self._changed, self._differing):
+        marked = now.config.populate_meta_fields  # else no row says when it changed
+        for since in (*((self._fed, self._changed) if marked else ()), self._differing):
             try:
                 rows = since(
                     now, begin, {(row[0], row[1]): row for row in as_rows(self.past[time])}
@@ -546,7 +589,9 @@ class RandomTable:
         meta = self.path / ".hoodie"
         folders = (self.path, storage_path(self.path))
         everything = [one for place in folders for one in place.rglob("*") if one.is_file()]
-        data = [one for one in everything if BaseFileName.parse(one.name)]
+        data = [
+            one for one in everything if BaseFileName.parse(one.name) or LogFileName.parse(one.name)
+        ]
         return Sizes(
             active=len(list((meta / "timeline").glob("*_*"))),
             of_metadata=len(self._of_metadata()),

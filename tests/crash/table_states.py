@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -19,7 +20,8 @@ from hypothesis.stateful import (
 )
 
 from tests.crash.counting_storage import Fault
-from tests.crash.kinds import KINDS
+from tests.crash.kinds import KINDS, LOGGED_KINDS
+from tests.crash.log_acts import CONDITIONAL, SERVING
 from tests.crash.random_table import (
     FOREIGN,
     LIMITED,
@@ -46,29 +48,44 @@ class TableStates(RuleBasedStateMachine):
     """Operations, services, savepoints, conversions and deaths on one table, in any order.
 
     ``ran``: how many histories there were, and how often each thing was done in all of them.
+    ``kinds``: what kinds of table there are.
     """
 
     ran: ClassVar[Counter[str]] = Counter()
+    kinds: ClassVar[Sequence[str]] = KINDS
 
     @initialize(
         format_name=st.sampled_from(FORMATS),
-        kind=st.sampled_from(KINDS),
+        which=WHICH,
         writes_win=st.booleans(),
         keys=KEYS,
         retained=WHICH,
     )
     def create(
-        self, format_name: str, kind: str, writes_win: bool, keys: list[int], retained: int
+        self, format_name: str, which: int, writes_win: bool, keys: list[int], retained: int
     ) -> None:
+        kind = self.kinds[which % len(self.kinds)]
+        format_name = "native" if kind in LOGGED_KINDS else format_name
         self.folder = tempfile.mkdtemp(prefix="states-")
         options = dict(TIGHT) | (WRITES_WIN if writes_win else {})
         options |= {"hoodie.cleaner.commits.retained": str(1 + retained % 3)}
+        options |= {"hoodie.compact.inline.max.delta.commits": str(2 + retained)}
         self.table = RandomTable(Path(self.folder) / "t", format_name, options, kind)
         self.table.write("insert", keys)
 
     @rule(name=st.sampled_from([*WRITES, "upsert", "upsert", REPLACING[0]]), keys=KEYS, death=DEATH)
     def write(self, name: str, keys: list[int], death: Fault | None) -> None:
         self.table.write(name, keys, death)
+
+    @rule(name=st.sampled_from(CONDITIONAL), keys=KEYS, death=DEATH)
+    def write_if(self, name: str, keys: list[int], death: Fault | None) -> None:
+        self.table.write_if(name, keys, death)
+
+    @rule(name=st.sampled_from(SERVING), death=DEATH)
+    def serve_logs(self, name: str, death: Fault | None) -> None:
+        """Compact, change the type or the columns; elsewhere nothing is done."""
+        if self.table.kind in LOGGED_KINDS:
+            self.table.serve(name, "", death)
 
     @rule(keys=KEYS, commits=st.integers(2, 6))
     def write_on(self, keys: list[int], commits: int) -> None:
@@ -106,7 +123,8 @@ class TableStates(RuleBasedStateMachine):
 
     @rule(to=st.sampled_from(FORMATS), death=DEATH)
     def convert(self, to: str, death: Fault | None) -> None:
-        self.table.convert(to, death)
+        if self.table.kind not in LOGGED_KINDS:  # which stay native
+            self.table.convert(to, death)
 
     @rule()
     def reopen(self) -> None:
@@ -132,14 +150,17 @@ class TableStates(RuleBasedStateMachine):
                 shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def run_histories(number: int, *, is_new: bool = False) -> Counter[str]:
+def run_histories(
+    number: int, *, is_new: bool = False, kinds: Sequence[str] = KINDS
+) -> Counter[str]:
     """Run histories; return what was done in them.
 
-    ``is_new``: whether others are drawn than the last time.
+    ``is_new``: whether others are drawn than the last time. ``kinds``: of tables.
     """
+    machine: type[TableStates] = type("TableStates", (TableStates,), {"kinds": kinds})
     TableStates.ran.clear()
     run_state_machine_as_test(
-        TableStates,
+        machine,
         settings=settings(
             max_examples=number,
             stateful_step_count=15,

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from hudi_core.services.opening import open_table
 from tests.crash import random_past
-from tests.crash.kinds import data_root
+from tests.crash.kinds import (
+    KINDS,
+    LOGGED,
+    LOGGED_9,
+    LOGGED_BARE,
+    LOGGED_KINDS,
+    STORED,
+    data_root,
+)
 from tests.crash.random_commits import run
 from tests.crash.random_past import ALL_FORMATS, SEEDS, STEPS
 from tests.crash.random_table import FOREIGN, LIMITED, TIGHT, RandomTable
@@ -37,7 +45,10 @@ def test_a_table_stays_right_and_small(tmp_path: Path, table_format: str) -> Non
 
 @pytest.mark.parametrize(
     ("kind", "table_format"),
-    [("spread", "delta"), ("spread", "native"), ("virtual", "iceberg"), ("bare", "native")],
+    [
+        *[("spread", "delta"), ("spread", "native"), ("virtual", "iceberg"), ("bare", "native")],
+        *[(LOGGED, "native"), (LOGGED_9, "native")],
+    ],
 )
 def test_so_does_a_table_of_another_kind(tmp_path: Path, kind: str, table_format: str) -> None:
     path, commits = tmp_path / "t", 100 if IS_WHOLE else 8
@@ -47,11 +58,17 @@ def test_so_does_a_table_of_another_kind(tmp_path: Path, kind: str, table_format
     assert bool(list(path.glob("[xyz]/*.parquet"))) == (kind != "spread")
 
 
-@pytest.mark.parametrize("table_format", ALL_FORMATS if IS_WHOLE else ("native", SEVERAL))
-def test_all_retained_states_are_as_they_were(tmp_path: Path, table_format: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "table_format"),
+    [
+        *[(STORED, name) for name in (ALL_FORMATS if IS_WHOLE else ("native", SEVERAL))],
+        *[(kind, "native") for kind in (LOGGED_KINDS if IS_WHOLE else (LOGGED, LOGGED_BARE))],
+    ],
+)
+def test_all_retained_states_are_as_they_were(tmp_path: Path, kind: str, table_format: str) -> None:
     for seed in SEEDS if IS_WHOLE else SEEDS[2:]:
         steps = STEPS // len(SEEDS) + 1 if IS_WHOLE else 15
-        table = random_past.run(tmp_path / str(seed), table_format, steps, seed)
+        table = random_past.run(tmp_path / str(seed), table_format, steps, seed, kind)
         assert table.done["upsert"]
         assert {*LIMITED, *FOREIGN, "purge"} & table.done.keys()
 
@@ -75,8 +92,9 @@ def test_a_past_state_that_changes_is_noticed(tmp_path: Path) -> None:
         table.look_back()
 
 
-def test_short_histories_keep_every_promise() -> None:
-    assert run_histories(100 if IS_WHOLE else 3)["histories"]
+@pytest.mark.parametrize("kinds", [KINDS, LOGGED_KINDS], ids=["any format", "logged"])
+def test_short_histories_keep_every_promise(kinds: Sequence[str]) -> None:
+    assert run_histories(100 if IS_WHOLE else 3, kinds=kinds)["histories"]
 
 
 @pytest.mark.parametrize(("what", "limits"), UNBOUNDED.items())
