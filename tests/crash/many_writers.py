@@ -2,7 +2,8 @@
 
 ``make writers`` runs the campaign; a sample is a test. Each process keeps a diary: what it began,
 and how each commit was answered. In the end the table has every row that was acknowledged, none
-that failed, each once, in every reader of its format.
+that failed, each once, in every reader of its format. A reader beside them finds each row from its
+acknowledgement on, and past states that stay as they were.
 """
 
 from __future__ import annotations
@@ -31,19 +32,22 @@ from hudi_core.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     ConcurrentWriterError,
+    HistoryExpiredError,
     HudiError,
     IncompleteCommitError,
     LockError,
 )
-from hudi_core.model.instant import Action
+from hudi_core.model.instant import WRITE_ACTIONS, Action
+from tests.crash.kinds import LOGGED, creation_options
 from tests.crash.place import LocalPlace, Place, S3Place
-from tests.crash.readers import as_tuples, by_hudi_rs, foreign_reader
+from tests.crash.readers import Row, as_tuples, by_hudi_rs, foreign_reader
 from tests.crash.s3_campaign import S3_FORMATS
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
 from tests.tables import FORMATS as LOCAL_FORMATS
 from tests.tables import SCHEMA, new_table
 
-ALL_FORMATS: Final = (*LOCAL_FORMATS, *S3_FORMATS)
+ALL_FORMATS: Final = (*LOCAL_FORMATS, LOGGED, *S3_FORMATS, f"{LOGGED}@s3")
+"""Formats, and a table of the native one that has logs; of some in a store of S3's protocol."""
 SHARED: Final = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
     "hoodie.fs.fsync": "false",
@@ -52,6 +56,7 @@ SHARED: Final = {
     "hoodie.keep.min.commits": "5",
     "hoodie.keep.max.commits": "8",
     "hoodie.metadata.compact.max.delta.commits": "4",
+    "hoodie.compact.inline": "false",
 }
 _LOCKS: Final = {
     LocalPlace: {"hoodie.write.lock.provider": "file_system"},
@@ -63,6 +68,8 @@ _LOCKS: Final = {
     },
 }
 _SERVED: Final = (Action.CLEAN, Action.REPLACECOMMIT)
+_BESIDE: Final = ("tidy", "look")
+_OF_LOGS: Final = "compact"
 _CONFLICTS: Final = (
     CommitConflictError,
     ConcurrentWriterError,
@@ -83,13 +90,15 @@ class Answers:
     """What writers were answered about their rows.
 
     ``acked``, ``unknown``: keys that only one writer writes. ``newest``: by key that all write, the
-    newest acknowledged ordering value. ``conflicts``: how often a write was made again.
+    newest acknowledged ordering value. ``conflicts``: how often a write was made again. ``looks``:
+    how often a reader found a past state as it was before.
     """
 
     acked: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
     newest: dict[str, int] = field(default_factory=dict)
     conflicts: int = 0
+    looks: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,8 @@ class Shared:
     def create(self, table_format: str) -> None:
         """Make it."""
         given = self.place.given if isinstance(self.place, S3Place) else {}
+        if table_format == LOGGED:
+            given, table_format = {**given, **creation_options(LOGGED, Path())}, "native"
         table = new_table(
             self.place.root, SCHEMA, {"hoodie.fs.fsync": "false", **given}, format=table_format
         )
@@ -182,6 +193,67 @@ def tidy(shared: Shared) -> None:
         time.sleep(0.05)
 
 
+def compact(shared: Shared) -> None:
+    """Compact beside the writers until killed, in one step and in two."""
+    while True:
+        with suppress(*_CONFLICTS, CommitStateUnknownError):
+            shared.open().compact()
+            shared.open().compact(schedule_only=True)
+            time.sleep(0.2)
+            shared.open().run_compactions()
+        time.sleep(0.2)
+
+
+def look(shared: Shared) -> None:
+    """Read beside the writers until killed, now and as of times, and keep a diary of each look."""
+    known: dict[str, frozenset[Row]] = {}
+    with shared.diary("look").open("a", buffering=1) as diary:
+        while True:
+            acked = _acknowledged(shared)
+            try:
+                table = shared.open()
+                lost = acked - {key for key, *_ in as_tuples(table.to_arrow())}
+                diary.write(f"lost {sorted(lost)}\n" if lost else "found\n")
+                known = {**dict.fromkeys(_settled(table)[-2:], frozenset[Row]()), **known}
+                for time in list(known):
+                    diary.write(_past_state(table, time, known))
+            except HudiError:  # a clean was faster than this reader
+                traceback.print_exc()
+
+
+def _acknowledged(shared: Shared) -> set[str]:
+    """Keys of rows whose commits are acknowledged by now."""
+    prefix = Path(shared.diaries)
+    lines = [
+        line.split(" ")
+        for diary in prefix.parent.glob(f"{prefix.name}.w*.diary")
+        for line in diary.read_text().splitlines(keepends=True)
+    ]
+    return {line[1] for line in lines if line[0].startswith("acked") and line[-1].endswith("\n")}
+
+
+def _settled(table: hudi.Table) -> list[str]:
+    """Requested times of writes before which no other one is under way."""
+    pending = [
+        str(one.requested_time)
+        for one in table.timeline.instants
+        if not one.is_completed and one.action in WRITE_ACTIONS
+    ]
+    writes = [str(one.requested_time) for one in table.timeline.completed_writes()]
+    return [one for one in writes if one < min(pending, default="9")]
+
+
+def _past_state(table: hudi.Table, time: str, known: dict[str, frozenset[Row]]) -> str:
+    """Line of a diary: whether a past state is what it was at the first look."""
+    try:
+        found = frozenset(as_tuples(table.to_arrow(as_of=time)))
+    except HistoryExpiredError:
+        del known[time]
+        return f"expired {time}\n"
+    before, known[time] = known[time] or found, found
+    return f"same {time}\n" if found == before else f"other {time} {before ^ found}\n"
+
+
 def run(
     table: Shared,
     table_format: str,
@@ -190,7 +262,7 @@ def run(
     seed: int,
     guest: Callable[[], Answers] = Answers,
 ) -> Answers:
-    """Let writers and services work on one table; kill and stop some; check what is left.
+    """Let writers, services and a reader work on one table; kill and stop some; check all.
 
     Half of the writers are killed, each after some of its commits, and the services now and then,
     which are started again. All are stopped for a while at times.
@@ -199,7 +271,8 @@ def run(
     """
     chance = random.Random(seed)
     table.create(table_format)
-    services = _started(table, "tidy")
+    others = (*_BESIDE, *((_OF_LOGS,) if table_format == LOGGED else ()))
+    beside = {name: _started(table, name) for name in others}
     names = [f"w{number}" for number in range(writers)]
     running = {
         name: _started(table, "work", name, str(commits), str(seed * 100 + number))
@@ -216,7 +289,8 @@ def run(
             if progress != before:
                 deadline = time.monotonic() + _PATIENCE_S
             assert time.monotonic() < deadline, "no commit is answered any more"
-            assert services.poll() is None, "the services ended by themselves"
+            ended = [name for name, one in beside.items() if one.poll() is not None]
+            assert not ended, f"{ended} ended by themselves"
             time.sleep(chance.uniform(0.02, 0.2))
             for name in [one for one, after in doomed.items() if _answered(table, one) >= after]:
                 time.sleep(chance.uniform(0, 0.1))
@@ -227,11 +301,12 @@ def run(
                 victim.send_signal(signal.SIGSTOP)
                 time.sleep(chance.uniform(*(_LONG_S if chance.random() < 0.1 else _SHORT_S)))
                 victim.send_signal(signal.SIGCONT)
-            if chance.random() < 0.02:
-                _kill(services)
-                services = _started(table, "tidy")
+            if chance.random() < 0.02 * len(beside):
+                name = chance.choice([one for one in beside if one != "look"])
+                _kill(beside[name])
+                beside[name] = _started(table, name)
     finally:
-        for one in (*running.values(), services):
+        for one in (*running.values(), *beside.values()):
             _kill(one)
         pool.shutdown()
     served = [one for one in table.open().timeline.instants if one.action in _SERVED]
@@ -242,6 +317,7 @@ def run(
     answers = read_diaries(table, names)
     answers.acked |= guests.result().acked
     require_right(table, answers)
+    answers.looks = require_stable(table)
     return answers
 
 
@@ -280,6 +356,15 @@ def read_diaries(table: Shared, names: Sequence[str]) -> Answers:
                 answers.unknown.add(key)
         answers.unknown |= began
     return answers
+
+
+def require_stable(shared: Shared) -> int:
+    """Check what the reader has found; return how often it found a past state again."""
+    diary = shared.diary("look")
+    lines = diary.read_text().splitlines() if diary.exists() else ()
+    wrong = [one for one in lines if one.startswith(("lost", "other"))]
+    assert not wrong, f"a reader found: {wrong}"
+    return sum(one.startswith("same") for one in lines)
 
 
 def require_right(shared: Shared, answers: Answers) -> None:
@@ -325,8 +410,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     match given.words:
         case ["work", name, commits, seed]:
             work(Shared.of(given.table), name, int(commits), int(seed))
-        case ["tidy"]:
-            tidy(Shared.of(given.table))
+        case ["tidy" | "compact" | "look" as name]:
+            {"tidy": tidy, "compact": compact, "look": look}[name](Shared.of(given.table))
         case _:
             for line in campaign(given.formats, given.seeds, given.writers, given.commits):
                 print(line, flush=True)
@@ -352,6 +437,7 @@ def campaign(formats: Sequence[str], seeds: int, writers: int, commits: int) -> 
                 yield (
                     f"{table_format} seed {seed}: {len(answers.acked)} acknowledged, "
                     f"{len(answers.unknown)} unknown, {answers.conflicts} conflicts, "
+                    f"{answers.looks} past states read again, "
                     f"{time.monotonic() - started:.0f} s"
                 )
 

@@ -7,15 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.many_writers import Answers, Shared, require_right, run
-from tests.crash.s3_campaign import S3_FORMATS
+from tests.crash.kinds import LOGGED
+from tests.crash.many_writers import (
+    ALL_FORMATS,
+    Answers,
+    Shared,
+    require_right,
+    require_stable,
+    run,
+)
 from tests.crash.s3_service import s3_service
 from tests.samples import IS_WHOLE
-from tests.tables import FORMATS as LOCAL_FORMATS
 
 pytestmark = pytest.mark.impure  # processes are killed
 
-TRIED_FORMATS = (*LOCAL_FORMATS, *S3_FORMATS) if IS_WHOLE else ("iceberg",)
+TRIED_FORMATS = ALL_FORMATS if IS_WHOLE else ("iceberg", LOGGED)
 
 
 @pytest.mark.parametrize("table_format", TRIED_FORMATS)
@@ -34,3 +40,13 @@ def test_a_lost_row_is_noticed(tmp_path: Path) -> None:
     table.create("native")
     with pytest.raises(AssertionError, match="acknowledged and lost"):
         require_right(table, Answers(acked={"nobody"}))
+
+
+def test_a_past_state_that_changes_is_noticed(tmp_path: Path) -> None:
+    table = Shared.at(tmp_path)
+    table.diary("look").write_text("same 1\n")
+    assert require_stable(table) == 1
+    for line in ("other 1 {('a', 'x', 1)}", "lost ['w0-1']"):
+        table.diary("look").write_text(f"same 1\n{line}\n")
+        with pytest.raises(AssertionError, match="a reader found"):
+            require_stable(table)
