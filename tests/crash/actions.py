@@ -71,6 +71,13 @@ _BOUNDED: Final = {
 """Has a commit clean and archive."""
 _COUNTED: Final = {**_BOUNDED, "hoodie.compact.inline.max.delta.commits": "1"}
 """Leaves no deltacommits for a compaction to count."""
+_DUE: Final = {**OPTIONS, "hoodie.compact.inline.max.delta.commits": "1"}
+"""Has a commit compact."""
+_SCHEDULED: Final = {
+    **_DUE,
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.schedule.inline": "true",
+}
 NOTE: Final = "note"
 """A column that comes later."""
 INDEXES: Final = ".hoodie/.index_defs/index.json"
@@ -120,6 +127,11 @@ def _restore(table: hudi.Table) -> RestoreResult:
 def _delete_savepoint(table: hudi.Table) -> None:
     for one in table.savepoints:
         table.delete_savepoint(one.instant)
+
+
+def _merge(table: hudi.Table) -> object:
+    merger = table.merge(as_table(CHANGED), on="id")
+    return merger.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
 def _conversion(to: str) -> Action:
@@ -250,7 +262,27 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "cluster": Action(lambda table: table.cluster(sort_by=["ts", "id"], layout="hilbert"), dict),
     "run_clustering": Action(lambda table: table.run_clusterings(), dict),
     "compact": Action(lambda table: table.compact(), dict),
+    "schedule_compaction": Action(lambda table: table.compact(schedule_only=True), dict),
     "run_compaction": Action(lambda table: table.run_compactions(), dict),
+    "rollback_compaction": Action(_rollback, dict, is_finished_by_others=True),
+    "upsert_compacts": Action(
+        lambda table: table.upsert(as_table(CHANGED), options=_DUE), putting(CHANGED)
+    ),
+    "upsert_schedules": Action(
+        lambda table: table.upsert(as_table(CHANGED), options=_SCHEDULED), putting(CHANGED)
+    ),
+    "to_merge_on_read": Action(lambda table: table.convert_type("MERGE_ON_READ"), dict, True),
+    "to_copy_on_write": Action(lambda table: table.convert_type("COPY_ON_WRITE"), dict, True),
+    "update": Action(
+        lambda table: table.update({"ts": 5}, "ts = 0 and id <> 'd'"),
+        lambda held: {
+            key: (part, 5 if ts == 0 and key != "d" else ts) for key, (part, ts) in held.items()
+        },
+    ),
+    "delete_where": Action(
+        lambda table: table.delete(where="id in ('a', 'c')"), dropping("a", "c")
+    ),
+    "merge": Action(_merge, putting(CHANGED)),
     "upgrade": Action(lambda found: found.upgrade(9), dict, is_finished_by_others=True),
     "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
 }

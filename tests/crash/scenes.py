@@ -22,6 +22,8 @@ from tests.crash.tables import (
     create_compaction,
     create_expired,
     create_logged_old,
+    create_merged,
+    create_merged_old,
     create_of,
     create_old,
     create_saved,
@@ -117,18 +119,27 @@ def _logged_scenes() -> Mapping[str, Scene]:
     recorded = Wound("upsert", LOGGED_COMPLETED)
     planned, merged = create_compaction, Wound("logged_compact", COMPLETED_FILE)
     run = Wound("logged_run_compaction", COMPLETED_FILE)
+    staged = partial(create_staged, kind=LOGGED)
     names = (
-        *OPERATIONS,
-        "compact",
-        "savepoint",
-        "restore",
-        "stage",
-        "insert_once",
-        "repair_metadata",
+        *(*OPERATIONS, "update", "delete_where", "merge", "alter", "write_column", "stage"),
+        *("compact", "schedule_compaction", "upsert_compacts", "upsert_schedules", "cluster"),
+        *("savepoint", "restore", "repair_metadata", "index", "drop_index"),
     )
     scenes = {
         **{name: Scene(name, made=made) for name in names},
         "insert_once": Scene("insert_once", made=made, is_repeated=True),
+        "to_copy_on_write": Scene("to_copy_on_write", made=made, is_repeated=True),
+        "to_merge_on_read": Scene("to_merge_on_read", is_repeated=True),
+        "drop_stages": Scene("drop_stages", made=staged),
+        "publish": Scene("publish", made=staged, is_repeated=True),
+        "expire": Scene("expire", made=partial(create_expired, kind=LOGGED)),
+        # once more, with logs that a compaction has merged
+        "rollback_compaction": Scene("rollback_compaction", made=create_merged),
+        "restore_merged": Scene("restore", made=create_merged),
+        "clean_merged": Scene("clean", made=create_merged_old),
+        "archive_merged": Scene("archive", made=create_merged_old),
+        "cancel_compaction": Scene("rollback_dead", made=planned),
+        "overwrite_planned": Scene("insert_overwrite", made=planned),
         **{name: Scene(name, made=made_old) for name in ("clean", "archive", "upsert_services")},
         "recover_recorded": Scene("other", (recorded,), made=made),
         "recover_written": Scene("other", (Wound("upsert", "link .temp/marker"),), made=made),

@@ -76,16 +76,16 @@ def create_logged_old(path: Path, format_name: str) -> None:
         hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
 
 
-def create_staged(path: Path, format_name: str) -> None:
+def create_staged(path: Path, format_name: str, kind: str = STORED) -> None:
     """Make a table with a stage, whose rows would be there twice."""
-    create(path, format_name)
+    create_of(kind, path, format_name)
     hudi.Table.open(str(path), OPTIONS).stage(as_table(NEW), "bulk_insert")
 
 
-def create_expired(path: Path, format_name: str) -> None:
+def create_expired(path: Path, format_name: str, kind: str = STORED) -> None:
     """Make a table one of whose partitions has expired."""
     with clock_set_back(30):
-        create(path, format_name)
+        create_of(kind, path, format_name)
     hudi.Table.open(str(path), OPTIONS).upsert(as_table({"d": ("y", 0)}))
 
 
@@ -119,6 +119,22 @@ def create_compaction(path: Path, format_name: str) -> None:
     """Make a table with a scheduled compaction."""
     create_of(LOGGED, path, format_name)
     hudi.Table.open(str(path), OPTIONS).compact(schedule_only=True)
+
+
+def create_merged(path: Path, format_name: str) -> None:
+    """Make a table whose logs a compaction has merged."""
+    create_of(LOGGED, path, format_name)
+    hudi.Table.open(str(path), OPTIONS).compact()
+
+
+def create_merged_old(path: Path, format_name: str) -> None:
+    """Make a table with merged slices to clean, and with instants to archive."""
+    create_merged(path, format_name)
+    kept = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
+    for _ in range(2):
+        hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
+        hudi.Table.open(str(path), kept).compact()
+    hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
 
 
 def no_table(path: Path, format_name: str) -> None:
