@@ -361,7 +361,7 @@ def _superseded(group: FileGroup, one: FileSlice, by: Instant | None) -> Instant
 
 
 def _is_compacted(one: FileSlice, needed: Needed) -> bool:
-    base = needed.compactions.get(one.group)
+    base = needed.compactions.get(one.group)  # guard clean-spares-planned
     return base is not None and one.base_instant >= base
 
 

@@ -101,7 +101,7 @@ def new_plan(
         *groups_under_clustering(table.client, timeline),
         *groups_under_compaction(table.client, timeline),
     }
-    slices = table.views().view(timeline).latest_slices()
+    slices = table.views().view(timeline).latest_slices()  # guard plans-completed
     plan = plan_compaction(
         [one for one in slices if one.group not in busy],
         partial(chosen_operations, config=config.compaction),

@@ -96,7 +96,7 @@ def require_no_conflicts(
             reason = strategy.conflict(mine, read(other))
             if reason is not None:
                 raise _conflict(other, reason, strategy.granularity)
-    _require_not_planned(table.client, mine, instant, now)
+    _require_not_planned(table.client, mine, instant, now)  # guard looks-for-compactions
     added = AddedKeys(table.client, mine, instant)
     if not added.are_unique:
         return

@@ -44,7 +44,7 @@ def schedule_again(state: TableState, undone: Instant, body: bytes) -> TableStat
     """
     found: bytes | None = body
     if undone.action is Action.COMPACTION:
-        found = _planned_again(state, undone, body)
+        found = _planned_again(state, undone, body)  # guard plans-anew
     if found is None:
         return state
     time = state.client.clock.next_time(state.timeline)

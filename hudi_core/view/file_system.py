@@ -231,7 +231,7 @@ class FileSystemView:
             done = self._completed.get(log.name.instant, log.name.instant)
             if log.name.instant in starts:
                 done = log.name.instant  # before version 8, Hudi named log files after their slice
-            home = [start for start in starts if start <= done]
+            home = [start for start in starts if start <= done]  # guard homes-by-completion
             (attached[home[-1]] if home else orphans).append(log)
         slices = [
             FileSlice(group, instant, base, _in_order(attached.get(instant, [])))
@@ -258,7 +258,7 @@ def slice_at(slices: Sequence[FileSlice], time: InstantTime) -> FileSlice | None
     if place is None:
         return None
     found = slices[place]
-    logs = [log for one in slices[: place + 1] for log in one.log_files]
+    logs = [log for one in slices[: place + 1] for log in one.log_files]  # guard counts-crossed
     counted = [log for log in logs if log.name.instant <= time]
     if len(counted) == len(found.log_files) == len(logs):
         return found

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.model import archival, beside
+from tests.model import archival, beside, logs
 from tests.model.two_steps import Step
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ def test_the_code_names_every_protective_step_of_the_models_and_no_other() -> No
     named = {word for path in files for word in marked("guard", path)}
     rules = {
         field.name.replace("_", "-")
-        for one in (beside.Rules, archival.Rules)
+        for one in (beside.Rules, archival.Rules, logs.Rules)
         for field in fields(one)
         if field.type == "bool"
     }

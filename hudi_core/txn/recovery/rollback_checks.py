@@ -28,7 +28,7 @@ def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
     archived, or whose replaced files are gone.
     """
     _require_not_built_upon(state.timeline, target)  # guard looks-at-later
-    _require_not_planned(state, target)
+    _require_not_planned(state, target)  # guard looks-at-plans
     require_no_logs_again(state, [target])
     _require_no_savepoint(state.timeline, target)  # guard looks-at-savepoints
     _require_archived_still_count(state, target)  # guard looks-at-history
