@@ -95,6 +95,10 @@ def _give_up(table: hudi.Table, _: object) -> None:
             table.rollback(one)
 
 
+def _conversion(name: str) -> Callable[[hudi.Table, object], object]:
+    return lambda table, _: table.convert_type(name.removeprefix("to "))
+
+
 ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     "update": _update,
     "delete where": lambda table, rows: table.delete(where=[("id", "in", [*rows])]),
@@ -107,6 +111,6 @@ ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     "schedule compaction": lambda table, _: table.compact(schedule_only=True),
     "run compactions": lambda table, _: table.run_compactions(),
     "give compactions up": _give_up,
-    **{name: lambda table, _, to=name[3:]: table.convert_type(to) for name in TYPES},
+    **{name: _conversion(name) for name in TYPES},
     REBUILDING: lambda table, _: table.repair_metadata(),
 }

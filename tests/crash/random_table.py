@@ -421,9 +421,9 @@ class RandomTable:
     # --- what must be so -------------------------------------------------------------------------
 
     def _look(self) -> None:
-        found = self.table.to_arrow().to_pylist()
-        assert all(map(born_with, found)), "a column has the value of another version of its row"
-        rows = _rows(found)
+        there = self.table.to_arrow().to_pylist()
+        assert all(map(born_with, there)), "a column has the value of another version of its row"
+        rows = _rows(there)
         matching = [one for one in self.possible if as_rows(one) == rows]
         states = [sorted(as_rows(one)) for one in self.possible]
         assert matching, f"{sorted(rows)} are none of {states}"
