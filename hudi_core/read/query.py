@@ -279,7 +279,8 @@ class SnapshotQuery:
         """
         require_no_change_column(self.schema)
         old, new = self.plan(before), self.plan(after)
-        reader = StateDiff.of(file_scan(self.client, new, columns), self.client.config)
+        both = replace(new, files=(*old.files, *new.files))
+        reader = StateDiff.of(file_scan(self.client, both, columns), self.client.config)
         return reader.table(old.files, new.files)
 
     def _require_not_cleaned(self, time: InstantTime, wanted: Filter | None) -> None:

@@ -24,7 +24,6 @@ from hudi_core.engine.base import thread_pool
 from hudi_core.file_slice.merged_logs import BaseRows, MergedLogs, SliceMerging, beyond_last_row
 from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.plan import PlannedSlice, ReadPlan, SeenInstants
@@ -153,7 +152,7 @@ def file_scan(
     given = [condition for condition in conditions if condition is not None]
     condition = reduce(operator.and_, given) if given else None
     merging = None
-    if may_have_logs(client.config, None) or any(map(_has_logs, plan.files)):
+    if may_have_logs(client.config, plan.files):
         merging = slice_merging(client, plan.schema, plan.timeline, skips=plan.skips_merge)
     return FileScan(
         client.files,
@@ -174,14 +173,9 @@ _SLICES_AT_A_TIME: Final = 2
 """Slices merged at the same time: Arrow itself reads each with more threads."""
 
 
-def may_have_logs(config: TableConfig, timeline: SeenInstants | None) -> bool:
-    """Whether slices may have logs.
-
-    Past ones of a table that was MERGE_ON_READ have.
-    """
-    return config.table_type is TableType.MERGE_ON_READ or (
-        timeline is not None and any(one.action is Action.DELTACOMMIT for one in timeline.instants)
-    )
+def may_have_logs(config: TableConfig, files: Iterable[PlannedSlice]) -> bool:
+    """Whether slices may have logs: past ones of a table that was MERGE_ON_READ have."""
+    return config.table_type is TableType.MERGE_ON_READ or any(map(_has_logs, files))
 
 
 def slice_merging(

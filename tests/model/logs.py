@@ -128,7 +128,7 @@ def seen_at(state: State, time: int, rules: Rules) -> Slice | None:
     return (base, counted) if {base.name, *(log.name for log in counted)} <= state.files else None
 
 
-def rows_of(found: Slice) -> frozenset[str]:
+def rows_in(found: Slice) -> frozenset[str]:
     """The rows of a slice."""
     base, logs = found
     return base.rows.union(*(log.rows for log in logs))
@@ -138,7 +138,7 @@ def violations(state: State, rules: Rules) -> Iterator[str]:
     """What is wrong in a state."""
     yield from state.wrong
     written = {one.name for one in state.complete if one.kind != COMPACTION}
-    present = rows_of(slices(state, rules)[0])
+    present = rows_in(slices(state, rules)[0])
     if written - present:
         yield LOST
     if present & state.undone:
@@ -146,7 +146,7 @@ def violations(state: State, rules: Rules) -> Iterator[str]:
     for one in state.complete:
         then = seen_at(state, one.requested, rules)
         up_to = {each.name for each in state.complete if each.requested <= one.requested}
-        if then is not None and rows_of(then) != up_to & written:
+        if then is not None and rows_in(then) != up_to & written:
             yield CHANGED
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
@@ -226,3 +227,31 @@ def test_version_6_stays_what_it_is(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("table.version=8", "table.version=6"))
     with pytest.raises(UnsupportedTableError, match="version 6"):
         convert.convert_type(table.path, {}, TableType(MOR), LocalEngine())
+
+
+@pytest.mark.parametrize("is_archived", [False, True], ids=["active", "archived"])
+def test_changes_of_the_time_with_logs_are_read(is_archived: bool, tmp_path: Path) -> None:
+    services = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    table = made(tmp_path / "t", MOR, **services)
+    begin = table.timeline.completed_writes()[1].requested_time
+    table.delete(lettered("b1"))
+    table.convert_type(COW)
+    for n in range(2, 6):
+        table.upsert(lettered("a2", n=n))
+    if is_archived:
+        limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+        limits["hoodie.cleaner.commits.retained"] = "1"
+        table.archive(options=limits)
+        kinds = {one.action.value for one in table.timeline.completed_writes()}
+        assert kinds == {"commit"}
+
+    now = hudi.Table.open(table.path)
+    fed = now.changes(begin).to_pylist()
+    keys = [json.loads(one["after"] or one["before"])["id"] for one in fed]
+    assert list(zip([one["op"] for one in fed], keys, strict=True)) == [
+        ("d", "b1"),
+        *[("u", "a2")] * 4,
+    ]
+    for found in (now.incremental(begin, deletes=True), now.diff(begin)):
+        kinds = dict(zip(found["id"].to_pylist(), found["_change_type"].to_pylist(), strict=True))
+        assert kinds == {"a2": "update", "b1": "delete"}

@@ -20,7 +20,7 @@ from hudi_core.model.files import (
     PartitionPath,
     join_path,
 )
-from hudi_core.model.instant import Instant
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.read.changes.window import WindowWrite
@@ -134,12 +134,12 @@ class FileChanges:
 
     def latest(self, writes: Sequence[WindowWrite]) -> list[PlannedSlice]:
         """The files of the groups after the last write."""
-        files: dict[FileGroupId, tuple[Instant, WriteStat]] = {}
+        files: dict[FileGroupId, tuple[WindowWrite, WriteStat]] = {}
         for write in writes:
             for group in write.replaced():
                 files.pop(group, None)
             for group, stat in write.written():
-                files[group] = (write.instant, stat)
+                files[group] = (write, stat)
         return [self._planned(group, *files[group]) for group in sorted(files)]
 
     def require_stored(self, files: Sequence[PlannedSlice]) -> None:
@@ -174,7 +174,7 @@ class FileChanges:
             before = present[group] if group in present else self._replaced(group, write.instant)
             yield GroupChange(group, times, before, None)
         for group, stat in write.written():
-            after = self._planned(group, write.instant, stat)
+            after = self._planned(group, write, stat)
             logs = tuple(FileStatus(*each) for each in (stat.cdc_stats or {}).items())
             before, expired = None, None
             try:
@@ -189,7 +189,7 @@ class FileChanges:
         self, group: FileGroupId, write: WindowWrite, stat: WriteStat
     ) -> PlannedSlice | None:
         """The file or slice that a write changed."""
-        if self._has_logs:
+        if self._has_logs(write):
             return self._slice_at(group, just_before(write.instant.requested_time))
         if stat.prev_commit in (None, "", NO_PREVIOUS_COMMIT):
             return None
@@ -230,9 +230,10 @@ class FileChanges:
         written = written_files(self.timeline, self.client.read_commit)
         return FileSystemView(self.index, self.timeline, {}, written)
 
-    @cached_property
-    def _has_logs(self) -> bool:
-        return may_have_logs(self.client.config, self.timeline)
+    def _has_logs(self, write: WindowWrite) -> bool:
+        """Whether a write may have found or made logs, also of a table that was MERGE_ON_READ."""
+        is_logged = write.clusters or write.instant.action is Action.DELTACOMMIT
+        return is_logged or may_have_logs(self.client.config, ())
 
     def _slice_at(self, group: FileGroupId, time: InstantTime) -> PlannedSlice | None:
         """The slice of a group at an instant, with its logs."""
@@ -246,8 +247,9 @@ class FileChanges:
         values = self.pruner.values(group.partition_path)
         return planned_slice(self.client, newest, values, time)
 
-    def _planned(self, group: FileGroupId, instant: Instant, stat: WriteStat) -> PlannedSlice:
-        if self._has_logs:
+    def _planned(self, group: FileGroupId, write: WindowWrite, stat: WriteStat) -> PlannedSlice:
+        instant = write.instant
+        if self._has_logs(write):
             found = self._slice_at(group, instant.requested_time)
             if found is None:
                 raise HistoryExpiredError(instant.requested_time, stat.path or group.file_id)

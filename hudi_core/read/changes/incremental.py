@@ -304,7 +304,7 @@ class IncrementalQuery:
             if any(change.whole for change in part.changes)
         )
         self._require_stored([file for part in parts for file in _files(part.changes)])
-        net = NetChanges(self._comparison(shown, wanted), shown, wanted)
+        net = NetChanges(self._comparison(shown, wanted, _files(changes)), shown, wanted)
         return ScanPlan(net, parts)
 
     def feed(
@@ -337,7 +337,8 @@ class IncrementalQuery:
         self._require_times([file for change in changes for file in change.needed])
         # the versions of a group one after the other, so that each is read once
         ordered = tuple(sorted(changes, key=lambda change: change.group))
-        feed = ChangeFeed(self._comparison(shown, wanted), logs, shown, wanted, as_text)
+        comparison = self._comparison(shown, wanted, _files(changes))
+        feed = ChangeFeed(comparison, logs, shown, wanted, as_text)
         return ScanPlan(feed, ordered)
 
     def _require_stored(self, files: Sequence[PlannedSlice]) -> None:
@@ -378,11 +379,13 @@ class IncrementalQuery:
         # without any column there would be no rows
         return ChangeLogs(self.client.files, pa.schema(fields or [self.schema[-1]]))
 
-    def _comparison(self, columns: Sequence[str], wanted: Filter | None) -> SliceComparison:
+    def _comparison(
+        self, columns: Sequence[str], wanted: Filter | None, files: Sequence[PlannedSlice]
+    ) -> SliceComparison:
         needed = {RECORD_KEY, COMMIT_TIME, *_needed(columns, wanted)}
         names = tuple(name for name in self.schema.names if name in needed)
         client, merging = self.client, None
-        if may_have_logs(client.config, self._timeline):
+        if may_have_logs(client.config, files):
             merging = slice_merging(client, self.schema, self._timeline)
         return SliceComparison(
             FileScan(
