@@ -195,12 +195,13 @@ def tidy(shared: Shared) -> None:
 
 def compact(shared: Shared) -> None:
     """Compact beside the writers until killed, in one step and in two."""
+    chance = random.Random(os.getpid())
     while True:
         with suppress(*_CONFLICTS, CommitStateUnknownError):
-            shared.open().compact()
             shared.open().compact(schedule_only=True)
-            time.sleep(0.2)
+            time.sleep(chance.uniform(0.2, 3))  # what is written meanwhile stays where it was
             shared.open().run_compactions()
+            shared.open().compact()
         time.sleep(0.2)
 
 
