@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from itertools import groupby
 from typing import Any, Final
 
@@ -24,8 +25,9 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.deciding import Mask, deleted
 from hudi_core.schema.absence import flags_column, flags_of
-from hudi_core.schema.alignment import align, counterparts, stored_fields
+from hudi_core.schema.alignment import align, counterparts, with_ids
 from hudi_core.schema.arrow_types import is_bytes, is_text
+from hudi_core.schema.avro_types import record_from_avro
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import DataFiles
 
@@ -164,12 +166,15 @@ def _decoded(
     path, content = block.path, content_of(files, block)
     if block.place.type == BlockType.DELETE:
         return _deletes(content.to_pybytes(), schema, rules, path)
-    names = set(schema.names)
+    header = block.header(HeaderKey.SCHEMA)
+    known = _numbered(header)
+    own = counterparts(known, schema) if known else schema
+    names = {field.name for field in own if field is not None}
     if block.place.type == BlockType.PARQUET:
         stored = parquet_rows(content, names, path)
     else:
-        stored = avro_rows(content.to_pybytes(), block.header(HeaderKey.SCHEMA), names, path)
-    fields = stored_fields(stored.schema)
+        stored = avro_rows(content.to_pybytes(), header, names, path)
+    fields = with_ids(stored.schema, known)
     try:
         rows = align(stored, fields, schema)
     except pa.ArrowException as error:
@@ -178,6 +183,12 @@ def _decoded(
     always = found & (rules.deletes_always or not rules.stored_order)
     had = zip(schema.names, counterparts(fields, schema), strict=True)
     return rows, found, always, frozenset(name for name, own in had if own is not None)
+
+
+@lru_cache(maxsize=64)
+def _numbered(schema: str) -> tuple[pa.Field, ...]:
+    """The columns of a block by its schema, if that has the table's field ids, as ours has."""
+    return tuple(record_from_avro(schema)) if '"field-id"' in schema else ()
 
 
 def _flagged(rows: pa.Table, lacking: frozenset[str], names: Sequence[str]) -> pa.Table:

@@ -7,13 +7,13 @@ other writers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_core.schema.arrow_types import FIELD_ID, children, field_id, is_list, with_children
+from hudi_core.schema.arrow_types import FIELD_ID, children, field_id, is_list, walk, with_children
 from hudi_core.schema.casting import null_mask, with_values
 from hudi_core.schema.widening import widened
 
@@ -31,7 +31,13 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
     """
     if b'"field-id"' in (schema.metadata or {}).get(_AVRO_SCHEMA, b""):
         return list(schema)
-    return [_without_id(field) for field in schema]
+    return with_ids(schema, ())
+
+
+def with_ids(fields: Iterable[pa.Field], known: Sequence[pa.Field]) -> list[pa.Field]:
+    """Return fields with the ids that others have at the same paths, and no others."""
+    ids = {path: number for path, field in walk(known) if (number := field_id(field)) is not None}
+    return [_with_ids(field, field.name, ids) for field in fields]
 
 
 def shared_schema(schema: pa.Schema) -> pa.Schema:
@@ -137,10 +143,13 @@ def _aligned_struct(
     return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=null_mask(array))
 
 
-def _without_id(field: pa.Field) -> pa.Field:
+def _with_ids(field: pa.Field, path: str, ids: Mapping[str, int]) -> pa.Field:
     kind = field.type
     below = children(kind)
     if below:
-        kind = with_children(kind, [_without_id(child) for _, child in below])
-    kept = {key: value for key, value in (field.metadata or {}).items() if key != FIELD_ID}
-    return pa.field(field.name, kind, field.nullable, kept or None)
+        fields = [_with_ids(child, f"{path}.{suffix}", ids) for suffix, child in below]
+        kind = with_children(kind, fields)
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key != FIELD_ID}
+    if path in ids:
+        metadata[FIELD_ID] = str(ids[path]).encode()
+    return pa.field(field.name, kind, field.nullable, metadata or None)

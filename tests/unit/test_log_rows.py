@@ -21,6 +21,7 @@ from pyroaring import BitMap64
 
 import hudi_core as hudi
 from hudi_core.avro.wrappers import Wrapped
+from hudi_core.config.kinds import LogBlockFormat
 from hudi_core.errors import (
     CorruptMetadataError,
     HudiError,
@@ -246,6 +247,47 @@ def test_a_log_changes_the_first_row_of_a_key(tmp_path: Path) -> None:
     streamed = pa.Table.from_batches(found.to_batches()).to_pylist()
     for read in (found.to_arrow().to_pylist(), streamed, by_hudi_rs(table.path)):
         assert sorted((row["id"], row["w"]) for row in read) == wanted
+
+
+@pytest.mark.parametrize("form", LogBlockFormat)
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_columns_that_got_other_names_since(
+    tmp_path: Path, form: LogBlockFormat, metadata: str
+) -> None:
+    place = pa.struct([("level", pa.int64()), ("word", pa.string())])
+    schema = pa.schema([*FIELDS, ("place", place)])
+    options = {"hoodie.logfile.data.block.format": form.value, "hoodie.metadata.enable": metadata}
+    table = new_table(tmp_path / "t", schema, options, table_type="MERGE_ON_READ")
+
+    def given(key: str, ts: int) -> dict[str, Any]:
+        word = f"{key}{ts}"
+        return {"id": key, "ts": ts, "w": word, "place": {"level": ts, "word": word}}
+
+    table.insert(pa.Table.from_pylist([given("a", 1), given("b", 1)], schema))
+    table.upsert(pa.Table.from_pylist([given("a", 2)], schema))
+    table.alter(rename={"w": "called", "place.level": "floor"})
+    table = hudi.Table.open(table.path)
+    wanted = [
+        {"id": "a", "called": "a2", "place": {"floor": 2, "word": "a2"}},
+        {"id": "b", "called": "b1", "place": {"floor": 1, "word": "b1"}},
+    ]
+    names = list(wanted[0])
+    assert table.to_arrow(names).sort_by("id").to_pylist() == wanted
+    assert table.to_arrow(names, filter=[("called", "==", "a2")]).to_pylist() == wanted[:1]
+    # a column of the name that another one had has no values of that
+    table.alter(drop="called")
+    table.alter(add_columns={"w": pa.string(), "called": pa.string()})
+    table.alter(drop="place")
+    table.alter(add_columns={"place": place})
+    for one in wanted:
+        one |= {"called": None, "w": None, "place": None}
+    names.append("w")
+    for _ in range(2):
+        table = hudi.Table.open(table.path)
+        assert table.to_arrow(names).sort_by("id").to_pylist() == wanted
+        for name in ("w", "called"):
+            assert table.count([(name, "==", "a2")]) == 0
+        table.compact()
 
 
 def test_blocks_of_archived_instants_count_behind_a_savepoint(tmp_path: Path) -> None:
