@@ -30,6 +30,7 @@ from hudi_core.log_format.positions import Positions, encode_positions
 from hudi_core.model.files import BaseFile, FileId, LogFileName, PartitionPath, WriteToken
 from hudi_core.model.stats import FileStats, joined_stats
 from hudi_core.rows.context import WriteContext
+from hudi_core.schema.alignment import with_ids
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.file_output import file_options, keep_file, mark
@@ -122,7 +123,10 @@ def _data_block(
     for one in left_out:
         at = rows.schema.get_field_index(one)
         rows = rows.set_column(at, schema.field(one), pa.nulls(rows.num_rows, pa.string()))
-    content, stats = parquet_content(rows, schema, file_options(context))
+    # hudi-rs compares nested types with those of the table's Avro schema, in which it sees no ids;
+    # the block's schema has them
+    plain = pa.schema(with_ids(schema, [field.with_type(pa.null()) for field in schema]))
+    content, stats = parquet_content(rows, plain, file_options(context))
     stats = {path: of for path, of in stats.items() if path not in left_out}
     header = _header(context, base, positions)
     if context.write.log_block_format is LogBlockFormat.PARQUET:

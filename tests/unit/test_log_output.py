@@ -205,6 +205,31 @@ def with_log_of_types(path: Path, form: LogBlockFormat, names: tuple[str, ...]) 
     return written
 
 
+def test_new_rows_from_before_a_new_column_by_hudi_rs(tmp_path: Path) -> None:
+    """It takes them for updates of some columns, whose types are to be those of the table."""
+    place = pa.struct([("level", pa.int32())])
+    kinds = {
+        "tags": (pa.list_(pa.string()), ["x", None]),
+        "place": (place, {"level": 1}),
+        "counts": (pa.map_(pa.string(), pa.int32()), [("a", 1)]),
+        "places": (pa.list_(place), [{"level": 2}]),
+    }
+    schema = pa.schema([("id", pa.string()), *((name, kind) for name, (kind, _) in kinds.items())])
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    table = new_table(
+        tmp_path / "t", schema, options, table_type="MERGE_ON_READ", ordering_field=None
+    )
+    values = {name: value for name, (_, value) in kinds.items()}
+    for key in "ab":
+        table.upsert(pa.Table.from_pylist([{"id": key, **values}], schema))
+    added = schema.append(pa.field("note", pa.string()))
+    table.upsert(pa.Table.from_pylist([{"id": "a", "note": "n", **values}], added))
+    assert [len(one.log_files) for one in table.file_slices()] == [2]
+    found = [{name: row[name] for name in added.names} for row in by_hudi_rs(table.path)]
+    wanted = [{"id": "a", **values, "note": "n"}, {"id": "b", **values, "note": None}]
+    assert sorted(found, key=lambda row: row["id"]) == wanted
+
+
 @BLOCK_FORMATS
 def test_rows_and_deletes_of_one_log(table: hudi.Table, form: LogBlockFormat) -> None:
     deletes = LogDeletes(pa.array(["d", "b"]), [pa.array([7, 6])], np.array([3, 1]))
