@@ -181,6 +181,22 @@ def test_updates_of_no_row(hudi_spark: Engine, tmp_path: Path) -> None:
         raise OwnFailureError(str(error)) from error
 
 
+@own_failure("Hudi-Spark does not cluster buckets of a hash ring without a partition")
+def test_a_clustering_of_buckets_without_partitions(hudi_spark: Engine, tmp_path: Path) -> None:
+    """It plans to split or join them, and fails when it runs the plan; the rows stay."""
+    history = History(20, replace(PLAIN, index="CONSISTENT"), hudi_spark, tmp_path / "t")
+    history.begin()
+    error = ""
+    try:
+        history.sql("call run_clustering(table => '{t}')")
+    except EngineError as found:
+        error = str(found)
+    is_read_like_theirs(history)
+    if error:
+        assert "Partition should not be null or empty" in error
+        raise OwnFailureError(error)
+
+
 # --- the judge ------------------------------------------------------------------------------------
 
 

@@ -450,7 +450,7 @@ class History:
         self.sql("call run_compaction(op => 'run', table => '{t}')")
 
     def _cluster_inline(self) -> None:
-        self._upsert(_CLUSTERING)
+        self._upsert(_CLUSTERING if self._is_clustered else None)
 
     def _clean_inline(self) -> None:
         self._upsert(_CLEAN)
@@ -469,11 +469,17 @@ class History:
         call = f"call rollback_to_instant(table => '{{t}}', instant_time => '{time}')"
         self.sql(call, _NO_METADATA_COMPACTION)
 
+    @property
+    def _is_clustered(self) -> bool:
+        """Whether Hudi clusters the table: no buckets, but those of a hash ring in partitions."""
+        index = self.kind.index
+        return index not in _BUCKETS or (index == "CONSISTENT" and self.kind.partitioned)
+
     def _cluster(self) -> None:
-        if self.kind.index == "BUCKET":  # Hudi does not cluster buckets
+        if self._is_clustered:
+            self.sql("call run_clustering(table => '{t}')")
+        else:
             self._upsert()
-            return
-        self.sql("call run_clustering(table => '{t}')")
 
     def _clean(self) -> None:
         self.sql("call run_clean(table => '{t}', retain_commits => 1)")
