@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -22,7 +22,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.kinds import PayloadKind
-from hudi_core.errors import UnsupportedTableError
+from hudi_core.errors import CommitConflictError, UnsupportedTableError
 from tests.foreign import by_hudi_rs
 from tests.jvm.engines import Engine
 from tests.jvm.filters import compare
@@ -167,8 +167,7 @@ class Alternating(History):
             if "hudi compact" not in str(error):
                 raise
             self.signed[-1] += " after compact"
-            self.table.run_compactions()
-            self.table.compact()
+            self._run_compactions()
             write()
 
     def _row(self, key: int, *, deletes: bool) -> Row:
@@ -273,8 +272,12 @@ class Alternating(History):
         elif self.drawn.random() < 0.3:
             self.table.compact(schedule_only=True)
         else:
+            self._run_compactions()
+
+    def _run_compactions(self) -> None:
+        with suppress(CommitConflictError):  # a slice of a plan may have been rewritten since
             self.table.run_compactions()
-            self.table.compact()
+        self.table.compact()
 
     def _compact_logs(self) -> None:
         self.by = THEIRS
@@ -425,8 +428,10 @@ def is_read_alike(history: Alternating) -> None:
     table, plain = hudi.Table.open(path), hudi.Table.open(path, WITHOUT)
     assert_alike(table.to_arrow(), theirs, said)
     assert table.count() == theirs.num_rows, said
-    # hudi-rs refuses payloads that decide themselves, and lists in logs from before a new column
-    if kind.payload is None and "note" not in history.schema.names:
+    # hudi-rs refuses payloads that decide themselves, and lists of rows that only logs have, from
+    # before a new column
+    has_old_lists = kind.index == "BUCKET" and "note" in history.schema.names
+    if kind.payload is None and not has_old_lists:
         names = history.schema.names[:4]
         theirs_too = pa.Table.from_pylist(by_hudi_rs(path)).select(names)
         assert_alike(theirs_too, theirs.select(names), f"hudi-rs, {said}")
