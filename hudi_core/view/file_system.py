@@ -86,6 +86,12 @@ class FileSystemView:
             instant.requested_time: instant.effective_completion_time
             for instant in timeline.completed_writes()
         }
+        # before version 8, writers named logs after the slice that a pending compaction makes
+        self._planned = frozenset(
+            instant.requested_time
+            for instant in timeline.instants
+            if instant.action is Action.COMPACTION and not instant.is_completed
+        )
         self._listed: dict[PartitionPath, Sequence[FileStatus]] = {}
         self._keep(listed or {})
 
@@ -176,7 +182,7 @@ class FileSystemView:
             elif (
                 (log := LogFileName.parse(name)) is not None
                 and not log.is_cdc
-                and is_committed(log.instant)
+                and (is_committed(log.instant) or log.instant in self._planned)
             ):
                 logs[log.file_id].append(LogFile(status, log))
         for file_id in sorted(bases.keys() | logs.keys()):

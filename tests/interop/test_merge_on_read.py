@@ -18,11 +18,13 @@ import pytest
 import hudi_core as hudi
 from hudi_core.actions.compaction import plan_compaction, request_compaction
 from hudi_core.doors.connector import Connector
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.connector.splits import Split
 from hudi_core.services.opening import open_table
+from hudi_core.timeline.serde import encode
 from tests.cli_runs import run, run_json
 from tests.foreign import by_hudi_rs
-from tests.hudi_tables import BUCKETS, MERGE_ON_READ, OWN, OWN_LOGS, PARTIAL, TRIPS, plain
+from tests.hudi_tables import BUCKETS, LOGS_6, MERGE_ON_READ, OWN, OWN_LOGS, PARTIAL, TRIPS, plain
 
 ALL_LOGS: Final = (*MERGE_ON_READ, *OWN_LOGS)
 _SHARED: Final = Path(os.environ.get("HUDI_REAL_TABLES", Path(__file__).parents[3] / "shared"))
@@ -140,6 +142,23 @@ def test_every_past_state_and_window(name: str, path: Path) -> None:
         assert kinds["delete"] == states[number] - states[-1]
         gone = [row for row in table.changes(time).to_pylist() if row["op"] == "d"]
         assert len(gone) >= len(kinds["delete"])
+
+
+def test_logs_of_version_6_beside_a_pending_compaction(tmp_path: Path) -> None:
+    """Writers of version 6 name them after the slice that the compaction makes."""
+    path, expected = OWN.unpack(LOGS_6, tmp_path / "table"), OWN.expected(LOGS_6)
+    first, last = hudi.Table.open(path).timeline.completed_writes()
+    planned = InstantTime(str(int(first.requested_time) + 1))
+    [found] = [one for one in hudi.Table.open(path).file_slices() if one.log_files]
+    plan = plan_compaction([found])
+    assert plan is not None
+    (path / ".hoodie" / f"{planned}.compaction.requested").write_bytes(encode(plan))
+    [log] = path.rglob("*.log.1_*")
+    log.rename(log.with_name(log.name.replace(first.requested_time, planned)))
+    table = hudi.Table.open(path)
+    assert values(table.to_arrow(), expected["columns"]) == expected["values"]
+    past = table.to_arrow(as_of=first.requested_time)
+    assert not set(past["_hoodie_commit_time"].to_pylist()) & {last.requested_time}
 
 
 def test_an_update_that_brings_a_row_into_a_range_is_found(tmp_path: Path) -> None:
