@@ -42,7 +42,7 @@ RESULTS: Final[Mapping[str, str]] = {
     "logs_since=@logs_since columns=@columns slices=@slices",
     "TypeConversion": f"{_CALL} from=before to=after changed=is_made slices logs log_bytes pending",
     "Upgrade": f"{_CALL} from=before to=after changed=@changed resumed=is_resumed "
-    "properties=@properties timeline=@timeline archives pending=@pending "
+    "properties=@properties timeline=@timeline archives pending=@pending slices logs "
     "metadata_partitions=partitions",
 }
 """Keys by the class of a result, each with where its value is found.

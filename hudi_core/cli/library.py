@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hudi_core.config.trino import TrinoConfig
     from hudi_core.config.write import WriteConfig
     from hudi_core.doors.connector import Connector
+    from hudi_core.engine.choice import engine_of
     from hudi_core.ingestion import ingest
     from hudi_core.metadata.maintenance.validator import validate
     from hudi_core.metadata.snapshot import MetadataSnapshot
@@ -68,6 +69,7 @@ __all__ = [
     "TrinoService",
     "WriteConfig",
     "drop_table",
+    "engine_of",
     "groups_under_compaction",
     "ingest",
     "is_two_step",
@@ -97,6 +99,7 @@ __all__ = [
 _HOMES: Final = {
     "require_library": "hudi_core.config.optional_libraries",
     "Connector": "hudi_core.doors.connector",
+    "engine_of": "hudi_core.engine.choice",
     "TableName": "hudi_core.read.connector.handles",
     "ThriftServer": "hudi_core.trino.server",
     "TrinoConfig": "hudi_core.config.trino",

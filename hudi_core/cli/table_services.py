@@ -230,7 +230,8 @@ def _upgrade(call: Call) -> Upgrade:
     to = call.given["to"]
     if call.dry_run:
         return library.plan_upgrade(call.path, call.options, to)
-    return library.upgrade_table(call.path, call.options, to, call.given["progress"])
+    engine, progress = library.engine_of(None), call.given["progress"]
+    return library.upgrade_table(call.path, call.options, to, engine, progress)
 
 
 def _upgraded(done: Upgrade, call: Call) -> Mapping[str, Any]:
@@ -275,6 +276,7 @@ def upgrade(done: Upgrade, call: Call) -> Iterator[Part]:
                 ("to", str(done.after)),
                 ("pending", ", ".join(map(str, done.pending)) or "-"),
                 ("archive files", f"{len(done.archives):,}" if done.archives else "-"),
+                ("logs merged", f"{done.logs:,}" if done.logs else "-"),
                 ("rebuilt", ", ".join(done.partitions) or "-"),
             ]
         )
@@ -292,7 +294,8 @@ def upgrade(done: Upgrade, call: Call) -> Iterator[Part]:
         yield (
             f"Brought {done.path} from version {done.before} to {done.after}: "
             f"{len(done.renamed):,} files of the timeline, {len(done.archives):,} of the archive, "
-            f"{len(done.partitions):,} partitions of the metadata table rebuilt."
+            f"{done.logs:,} log files merged, {len(done.partitions):,} partitions of the metadata "
+            "table rebuilt."
         )
 
 

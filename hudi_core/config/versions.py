@@ -20,6 +20,7 @@ from hudi_core.config.kinds import (
     MergeMode,
     PartialUpdateMode,
     PayloadKind,
+    TableType,
 )
 from hudi_core.config.merge_keys import MergeKeys, StoredMergeKeys
 from hudi_core.config.merge_rules import DEBEZIUM_UNAVAILABLE, payload_rule
@@ -91,8 +92,8 @@ def _from_6_to_8(properties: Properties, base_path: str) -> Properties:
     payload = _payload_of_6(properties)
     if payload not in _PLAIN:
         mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY_ID
-    elif payload == PayloadKind.DEFAULT:
-        mode = MergeMode.EVENT_TIME_ORDERING
+    elif payload == PayloadKind.DEFAULT or _orders_logs(properties):
+        mode, payload = MergeMode.EVENT_TIME_ORDERING, PayloadKind.DEFAULT.value
         strategy = MERGE_STRATEGY_IDS[mode]
     else:
         # also the class that orders by event time: so does Hudi, for tables without log files
@@ -100,6 +101,15 @@ def _from_6_to_8(properties: Properties, base_path: str) -> Properties:
         strategy = MERGE_STRATEGY_IDS[mode]
     made |= {_MODE: mode.value, _PAYLOAD: payload, _STRATEGY: strategy, _OLD_STRATEGY: strategy}
     return made
+
+
+def _orders_logs(properties: Mapping[str, str]) -> bool:
+    """Whether a table has log files and ordering fields.
+
+    Hudi orders its rows by them from version 8 on, whichever of the plain classes it had.
+    """
+    has_logs = TableKeys.table_type.read(properties) is TableType.MERGE_ON_READ
+    return has_logs and bool(properties.get(_ORDERING) or properties.get(_PRECOMBINE))
 
 
 def _key_generator(properties: Mapping[str, str]) -> Properties:
@@ -165,6 +175,8 @@ def _from_9_to_8(properties: Properties, base_path: str) -> Properties:
     mode = MergeMode(properties[_MODE]) if _MODE in properties else None
     if mode in MERGE_STRATEGY_IDS:
         made |= dict.fromkeys((_STRATEGY, _OLD_STRATEGY), MERGE_STRATEGY_IDS[mode])
+    if payload is PayloadKind.LATEST and mode is MergeMode.EVENT_TIME_ORDERING:
+        payload = PayloadKind.DEFAULT  # it was the class of a table with logs in version 6
     if payload is not None:
         made.pop(_LEGACY)
         made[_PAYLOAD] = payload.value

@@ -15,6 +15,7 @@ from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.base_file.reader import FileContext, StoredFile, read_base_file
 from hudi_core.config.merge_rules import merge_rules
+from hudi_core.file_slice.blocks import CommittedInstants
 from hudi_core.file_slice.merged_logs import MergedLogs, SliceMerging, beyond_last_row, living
 from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.file_slice.stored_slice import HeldBase, own_instants
@@ -74,11 +75,13 @@ def merged_slice(
     base: BaseFile | None,
     logs: Sequence[FileStatus],
     memory: MergeMemory,
+    committed: CommittedInstants | None = None,
 ) -> Iterator[MergedSlice]:
     """Read the rows of a slice.
 
     Those of its logs are there as long as the context is. A slice without logs, or without a block
-    that counts, has none.
+    that counts, has none. ``committed`` has the instants whose blocks count, by default those that
+    the logs are named by.
     """
     schema = files.schema.with_meta()
     if base is None:
@@ -86,7 +89,7 @@ def merged_slice(
     else:
         stored = read_base_file(files, base.path, partition_path, base.size)
     keys = FileKeys(files.base_path, files.table, files.schema)
-    instants = own_instants(logs)
+    instants = committed or own_instants(logs)
     merging = SliceMerging(files.files, schema, merge_rules(files.table), keys, instants, memory)
     rows = None if base is None else HeldBase(base, stored.rows, schema)
     with merging.merged(logs, None, rows, schema.names) as counted:

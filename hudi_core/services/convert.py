@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hudi_core.config.compaction import CompactionConfig, CompactionStrategyKind
 from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.kinds import TableType
 from hudi_core.config.stored_table import id_properties
@@ -38,7 +37,7 @@ from hudi_core.metadata.lister import table_lister
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.format import FormatCommit
-from hudi_core.model.instant import PLANNED_ACTIONS, Action
+from hudi_core.model.instant import Action
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
@@ -49,6 +48,7 @@ from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
 from hudi_core.services.placement import claim_for_format
 from hudi_core.services.progress import CountedMap, Progress, no_progress
+from hudi_core.services.upgrade_logs import compacting_all, require_nothing_planned
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
@@ -389,7 +389,8 @@ def plan_type_conversion(path: str, options: Mapping[str, str], to: TableType) -
 
     Nothing is written, and no lock is taken. What the change would refuse is refused.
     """
-    return _type_plan(open_table(path, without_type(options)), _compacting_all(options), to)
+    own = without_type(options)
+    return _type_plan(open_table(path, own), compacting_all(own), to)
 
 
 def convert_type(
@@ -405,8 +406,8 @@ def convert_type(
     comes meanwhile is before anything has changed; after that one the table has the type that it
     had, and the conversion can be run again.
     """
-    own, config = without_type(options), _compacting_all(options)
-    table = open_table(path, own)
+    own = without_type(options)
+    table, config = open_table(path, own), compacting_all(own)
     plan = _type_plan(table, config, to)
     if not plan.is_needed:
         return plan
@@ -428,12 +429,6 @@ def convert_type(
         lock.require_lease()
         update_properties(client.storage, {TableKeys.table_type.property_name: to.value})
     return replace(plan, is_made=True)
-
-
-def _compacting_all(options: Mapping[str, str]) -> WriteConfig:
-    """Options by which one compaction merges all logs."""
-    every = {CompactionConfig.strategy.key: CompactionStrategyKind.UNBOUNDED.value}
-    return WriteConfig.from_options({**without_type(options), **every})
 
 
 def _type_plan(table: OpenTable, config: WriteConfig, to: TableType) -> TypeConversion:
@@ -468,14 +463,7 @@ def _require_type(table: OpenTable, to: TableType, timeline: Timeline) -> None:
         require_copy_on_write(made.config, client.base_path, "log changes")
     if to is not TableType.COPY_ON_WRITE:
         return
-    planned = [one.requested_time for one in timeline.pending() if one.action in PLANNED_ACTIONS]
-    if planned:
-        raise TableServiceError(
-            f"Clusterings or compactions of the table at {client.base_path} are pending "
-            f"({', '.join(planned)}), and name log files",
-            "Run them (`hudi compact --run`, `hudi cluster --run`) or roll them back first.",
-            pending=planned,
-        )
+    require_nothing_planned(client.base_path, timeline)
     saved = [one.requested_time for one in timeline.completed().of_actions(Action.SAVEPOINT)]
     if saved:
         raise TableServiceError(

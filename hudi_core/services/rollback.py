@@ -40,7 +40,11 @@ from hudi_core.txn.recovery.lost_completion import completion_evidence
 from hudi_core.txn.recovery.past_state import require_stored, slices_as_of
 from hudi_core.txn.recovery.recover import is_writing, require_known_actions
 from hudi_core.txn.recovery.restore import continue_restores, restore, tidy_restores
-from hudi_core.txn.recovery.rollback_checks import require_can_be_rolled_back, require_no_logs_again
+from hudi_core.txn.recovery.rollback_checks import (
+    require_can_be_rolled_back,
+    require_no_former_logs,
+    require_no_logs_again,
+)
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
@@ -229,6 +233,7 @@ def _plan(state: TableState, to: InstantTime) -> RestoreResult:
             instant=target.requested_time,
         )
     require_no_logs_again(state, undone)
+    require_no_former_logs(state, undone, target.requested_time)
     require_stored(state, target.requested_time, completed)
     # their plans may name files that go
     undone += [

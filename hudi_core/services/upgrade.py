@@ -6,7 +6,8 @@ simply run again:
 ==============================================  ==================================================
 after                                           the table is
 ==============================================  ==================================================
-1 timeline and archive copied to the new place  of the former version; no reader uses the copies
+1 timeline and archive copied to the new place, of the former version; no reader uses the copies
+  logs of version 6 merged
 2 metadata table given up                       of the former version; readers list its folders
 3 properties changed                            of the new version, without a metadata table
 4 former timeline and archive deleted           the same
@@ -15,7 +16,8 @@ after                                           the table is
 ==============================================  ==================================================
 
 Steps 1 and 4 are those of version 6, whose timeline has another layout. What they copy and delete
-is known by a file that is there from before step 1 to the end. Step 3 is one change of one file.
+is known by a file that is there from before step 1 to the end. What becomes of logs is in
+:mod:`hudi_core.services.upgrade_logs`. Step 3 is one change of one file.
 Hudi's own upgrade moves the timeline's files instead, and leaves a table that no version reads
 where it dies.
 
@@ -40,6 +42,7 @@ from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table_keys import WRITABLE_VERSIONS, TableKeys
 from hudi_core.config.versions import TARGETS, properties_in
 from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
 from hudi_core.errors import (
     ConcurrentWriterError,
     InvalidOptionError,
@@ -54,10 +57,12 @@ from hudi_core.metadata.maintenance.lifecycle import (
     require_rebuildable,
 )
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
-from hudi_core.model.instant import Action, Instant, parse_file_name_v1
+from hudi_core.model.files import FileSlice
+from hudi_core.model.instant import Instant, parse_file_name_v1
 from hudi_core.services.convert import require_recoverable
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import CountedMap, Progress, no_progress
+from hudi_core.services.upgrade_logs import merge_all, merged_in_version_6, slices_to_merge
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
@@ -91,7 +96,8 @@ class Upgrade:
 
     ``archives`` are files of the former archive, whose instants move to the history. Of ``pending``
     instants, writes are rolled back, as their writers are dead; cleans, rollbacks and restores go
-    on. ``partitions`` are those of the metadata table, which is rebuilt.
+    on. ``partitions`` are those of the metadata table, which is rebuilt. ``slices`` are file slices
+    whose logs are merged into base files.
     """
 
     path: str
@@ -103,6 +109,12 @@ class Upgrade:
     pending: tuple[Instant, ...] = ()
     partitions: tuple[str, ...] = ()
     is_resumed: bool = False
+    slices: tuple[FileSlice, ...] = ()
+
+    @property
+    def logs(self) -> int:
+        """How many log files are merged."""
+        return sum(len(one.log_files) for one in self.slices)
 
     @property
     def is_needed(self) -> bool:
@@ -147,7 +159,7 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
     """
     client = table.client
     config = client.config
-    _require_supported(client, to)
+    _require_target(to)
     is_marked = client.storage.head(MARK) is not None
     is_rebuilding = StoredPartitions.of(config).is_rebuilding
     plan = Upgrade(
@@ -169,12 +181,6 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
     require_same_zone(client.active, config.zone)
     timeline = _without_archived(client, client.timeline())
     require_known_actions(client.seeing(timeline))
-    for planned in timeline.pending().where(lambda one: one.action is Action.COMPACTION):
-        raise UnsupportedTableError(
-            client.base_path,
-            f"has the pending compaction {planned.requested_time}",
-            "Run it, or give it up, with Apache Hudi first.",
-        )
     properties |= _key_encoding(table, made, options)
     made = client.with_properties(properties)
     plan = replace(
@@ -182,6 +188,7 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
         properties=_changes(config.raw, made.config.raw),
         pending=timeline.pending().instants,
         partitions=StoredPartitions.of(config).all,
+        slices=slices_to_merge(table, made),
     )
     if config.layout_version != LAYOUT_1:
         return UpgradeWork(plan, made)
@@ -204,17 +211,11 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
     )
 
 
-def _require_supported(client: TableMetaClient, to: int) -> None:
-    """Refuse versions and tables that no upgrade is for."""
+def _require_target(to: int) -> None:
+    """Refuse versions that no upgrade is for."""
     if to not in TARGETS:
         raise InvalidOptionError(
             "to", to, "a table is brought to version 8 or 9", "Name one of these."
-        )
-    if client.config.table_type is TableType.MERGE_ON_READ:
-        raise UnsupportedTableError(
-            client.base_path,
-            "is of type MERGE_ON_READ",
-            "Upgrade it with Apache Hudi, which compacts its log files first.",
         )
 
 
@@ -314,14 +315,19 @@ _MARKED: Final = b"An upgrade of this table is under way: `hudi table upgrade` e
 
 
 def upgrade_table(
-    path: str, options: Mapping[str, str], to: int, progress: Progress = no_progress
+    path: str,
+    options: Mapping[str, str],
+    to: int,
+    engine: Engine,
+    progress: Progress = no_progress,
 ) -> Upgrade:
     """Bring a table to another version.
 
     Run again, it goes on where it died.
 
     ``to`` is 8 or 9. Partition fields with their types in ``options`` say what a table of version 6
-    does not store of its CUSTOM key generator. ``progress`` counts timeline files copied.
+    does not store of its CUSTOM key generator. ``progress`` counts timeline files copied, and file
+    slices whose logs are merged.
 
     Refused, with nothing changed, are interrupted upgrades of another program
     (``TableServiceError``) and instants made in another time zone than the one declared
@@ -329,8 +335,11 @@ def upgrade_table(
     """
     config = WriteConfig.from_options(options)
     before = open_for_upgrade(path, options)
-    _require_supported(before.client, to)
+    _require_target(to)
     lock = table_lock(before, config)
+    merged = _slices_to_merge_first(before, options, to)
+    if merged:
+        merge_all(before, lock, options, engine, progress)
     with lock.held_by_service():
         recover_properties(before.client.storage)
         table = moved_on(open_for_upgrade(path, options))
@@ -340,13 +349,30 @@ def upgrade_table(
         if work.plan.before != to:
             _require_no_writers(table, config)
             if work.made.active.folder != table.client.active.folder:
-                _copy_timeline(table.client, work, progress)
+                slices = work.plan.slices
+                with merged_in_version_6(table, slices, config, engine, progress) as compaction:
+                    _copy_timeline(table.client, work, progress)
+                    if compaction is not None:
+                        compaction.put(work.made)
+                    _change_version(table.client, work, lock)
             else:
+                for late in (log for one in work.plan.slices for log in one.log_files):
+                    raise ConcurrentWriterError(table.client.base_path, late.name.instant)
                 recover(TableState.load(table), config)
-            _change_version(table.client, work, lock)
+                _change_version(table.client, work, lock)
         if work.plan.is_needed:
             _finish(path, options, config, lock)
-    return work.plan
+    return replace(work.plan, slices=merged or work.plan.slices)
+
+
+def _slices_to_merge_first(
+    table: OpenTable, options: Mapping[str, str], to: int
+) -> tuple[FileSlice, ...]:
+    """Slices whose rows the other version merges otherwise; none of version 6."""
+    config = table.client.config
+    if config.table_type is not TableType.MERGE_ON_READ or config.version not in WRITABLE_VERSIONS:
+        return ()
+    return plan_work(table, options, to).plan.slices
 
 
 def _require_no_writers(table: OpenTable, config: WriteConfig) -> None:

@@ -360,7 +360,7 @@ def upgrade(call: TableCall, to: int) -> Upgrade:
     merged, path = call.merged, call.session.path
     if call.dry_run:
         return plan_upgrade(path, merged, to)
-    done = upgrade_table(path, merged, to, call.progress)
+    done = upgrade_table(path, merged, to, chosen_engine(call.engine), call.progress)
     return call.changed(
         done, {name: merged[name] for name in merged if name not in CHANGED_OPTIONS}
     )

@@ -1726,6 +1726,7 @@ class Table:
         to: int,
         *,
         options: Options | None = None,
+        engine: Engine | None = None,
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> Upgrade:
@@ -1733,8 +1734,10 @@ class Table:
 
         It comes up from 6 or 8, or down from 9. A table of version 6 gets another layout of its
         timeline, and a history in place of its archive. The metadata table is rebuilt, pending
-        writes are rolled back, and data files stay. An upgrade that died is run again. Writers that
-        know only the former version must have ended. Progress counts copied files of the timeline.
+        writes are rolled back, and data files stay; but log files of version 6 are merged into base
+        files, and those whose rows the other version merges otherwise. An upgrade that died is run
+        again. Writers that know only the former version must have ended. Progress counts copied
+        files of the timeline, and file slices whose logs are merged.
 
         Parameters
         ----------
@@ -1750,13 +1753,14 @@ class Table:
             The table has what this release does not write, or what the version has no words for;
             nothing has changed.
         TableServiceError
-            Another program's upgrade was interrupted; nothing has changed.
+            Another program's upgrade was interrupted, or what is planned names logs that are to be
+            merged; nothing has changed.
         TimelineError
             The instants were made in another time zone than the one declared; nothing has changed.
         ConcurrentWriterError, LockError
             Another writer is at work.
         """
-        return services.upgrade(TableCall(self._session, options, None, progress, dry_run), to)
+        return services.upgrade(TableCall(self._session, options, engine, progress, dry_run), to)
 
     def drop(self, *, dry_run: bool = False) -> DropResult:
         """Delete the table with all its rows and history.

@@ -71,11 +71,12 @@ class Markers:
         deleted, and anybody who can write the table can leave one.
         """
         found = self._storage.list(self._folder, recursive=True)
-        return {
+        marked = (
             self._parse(status.path)
             for status in found
             if _SIGN in status.name  # other temporary files of the write lie here too
-        }
+        )
+        return {one for one in marked if one is not None}
 
     def seal(self) -> None:
         """Seal the write: no further file counts.
@@ -99,7 +100,12 @@ class Markers:
         """Delete the markers and everything else in the write's temporary folder."""
         self._storage.delete_tree(self._folder)
 
-    def _parse(self, path: str) -> Marker:
+    def _parse(self, path: str) -> Marker | None:
+        """The marker of a path.
+
+        ``None`` for one of a log of version 6, which has the name of its slice: its block counts
+        for nothing, and blocks of others may be in it.
+        """
         inner = path.removeprefix(f"{self._folder}/")
         partition_path, _, name = inner.rpartition("/")
         file_name, _, kind = name.rpartition(_SIGN)
@@ -109,6 +115,8 @@ class Markers:
             known = MarkerKind(kind)
         except (UnsafePathError, ValueError) as error:
             raise self._forged(path, "is not a marker") from error
+        if isinstance(parsed, LogFileName) and parsed.instant < self._instant:
+            return None
         if parsed is None or parsed.instant != self._instant:
             raise self._forged(path, f"marks a file that instant {self._instant} did not write")
         if partition_path.split("/", 1)[0] == ".hoodie":

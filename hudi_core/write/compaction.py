@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from hudi_core.base_file.writer import BaseFileResult, BaseFileWriter
 from hudi_core.engine.base import TaskContext
+from hudi_core.file_slice.blocks import CommittedInstants
 from hudi_core.file_slice.merged_slice import MergedSlice, merged_slice
 from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat, WriteStatus
@@ -32,10 +33,14 @@ from hudi_core.write.file_output import (
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """One file slice to compact, in so much memory."""
+    """One file slice to compact, in so much memory.
+
+    ``committed`` has the instants whose blocks count, by default those that the logs are named by.
+    """
 
     slice: FileSlice
     memory: MergeMemory
+    committed: CommittedInstants | None = None
 
     @property
     def weight(self) -> int:
@@ -55,7 +60,7 @@ def compact_slice(task: TaskContext, item: CompactionTask, context: WriteContext
     name = BaseFileName(found.file_id, str(token), context.instant)
     mark(context, path, str(name), MarkerKind.MERGE if base else MarkerKind.CREATE)
     with (
-        merged_slice(context, path, base, logs, item.memory) as merged,
+        merged_slice(context, path, base, logs, item.memory, item.committed) as merged,
         open_base_file(context, path, str(name)) as output,
     ):
         updates, came = _write(merged, output, str(name))

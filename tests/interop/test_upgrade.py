@@ -294,7 +294,6 @@ def test_what_cannot_be_done_is_refused_before_anything_changes(path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("hoodie__table__type", "MERGE_ON_READ", "Upgrade it with Apache Hudi, which compacts"),
         ("hoodie__compaction__payload__class", "com.acme.Ours", "com.acme.Ours"),
         ("hoodie__table__metadata__partitions", "files,expr_index_ts", "expr_index_ts"),
         ("hoodie__table__keygenerator__type", "CUSTOM", "partitionpath.field"),

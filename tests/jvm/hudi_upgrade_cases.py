@@ -94,6 +94,42 @@ def test_read_before_and_after_and_written_on(
     written_on(hudi_spark, path, replace(shape, version=str(to)), model, 50)
 
 
+LOGS = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline.max.delta.commits": "100",
+}
+
+
+@pytest.mark.parametrize("to", [8, 9])
+def test_logs_are_merged(hudi_spark: Engine, tmp_path: Path, to: int) -> None:
+    """Logs of version 6 are compacted; properties and rows are those of Hudi's own upgrade."""
+    plain = MADE_TABLES["plain"]
+    path, shape = tmp_path / "table", replace(plain, options={**plain.options, **LOGS})
+    model = made(hudi_spark, path, shape)
+    assert any(one.log_files for one in hudi.Table.open(str(path)).file_slices())
+    assert read_by_hudi(hudi_spark, path) == model.content
+    copy = Path(shutil.copytree(path, tmp_path / "copy"))
+    assert hudi.Table.open(str(path)).upgrade(to).logs
+    agree(hudi_spark, path, model, "upgraded")
+    same_history(hudi_spark, path)
+    upgrade_by_hudi(hudi_spark, copy, to)
+    assert read_by_hudi(hudi_spark, copy) == model.content
+    assert Left.of(path).properties == Left.of(copy).properties
+    written_on(hudi_spark, path, replace(shape, version=str(to)), model, 50)
+
+
+def test_logs_stay_between_8_and_9(hudi_spark: Engine, tmp_path: Path) -> None:
+    """Logs of Hudi-Spark and of ours are read and written on in each version."""
+    path, shape = tmp_path / "table", with_options({**MADE_TABLES["plain"].options, **LOGS})
+    model = Model()
+    for _ in live(LIFE[:4], HudiSpark(hudi_spark), path, shape, model):
+        pass
+    for turn, to in enumerate((8, 9)):
+        assert hudi.Table.open(str(path)).upgrade(to).slices == ()
+        agree(hudi_spark, path, model, f"version {to}")
+        written_on(hudi_spark, path, replace(shape, version=str(to)), model, 50 + 10 * turn)
+
+
 STEPS = {
     "copied": ("hudi_core.services.upgrade._change_version", "6"),
     "without its metadata table": ("hudi_core.services.upgrade.update_properties", "6"),

@@ -146,6 +146,19 @@ def test_down_to_8_gives_what_was_there(payload: str) -> None:
     assert merging(properties_in(up, 8, "t")) == merging(before)
 
 
+@pytest.mark.parametrize("payload", ["OverwriteWithLatestAvroPayload", "EventTimeAvroPayload"])
+@pytest.mark.parametrize("ordering", [PRECOMBINE, ORDERING])
+def test_logs_are_ordered_by_ordering_fields_from_version_8_on(payload: str, ordering: str) -> None:
+    before = {**old(payload), "hoodie.table.type": "MERGE_ON_READ", ordering: "ts"}
+    made = {to: properties_in(before, to, "t") for to in (8, 9)}
+    assert {made[to][MODE] for to in made} == {"EVENT_TIME_ORDERING"}
+    assert made[8][PAYLOAD] == f"{MODEL}DefaultHoodieRecordPayload"
+    # as Hudi's own upgrade leaves it
+    assert made[9][LEGACY] == f"{MODEL}{payload}"
+    assert properties_in(made[9], 8, "t")[MODE] == "EVENT_TIME_ORDERING"
+    assert not properties_in(made[9], 8, "t")[PAYLOAD].endswith("LatestAvroPayload")
+
+
 def test_a_binlog_is_ordered_by_its_sequence_in_version_8() -> None:
     before = properties_in(old("debezium.MySqlDebeziumAvroPayload"), 8, "t")
     up = properties_in(before, 9, "t")

@@ -10,13 +10,15 @@ from typing import Final
 
 from hudi_core.actions.compaction import instants_compacted, pending_compactions
 from hudi_core.config.kinds import TableType
+from hudi_core.config.table_keys import WRITABLE_VERSIONS
 from hudi_core.errors import ForeignCommitError, HistoryExpiredError, TableServiceError
 from hudi_core.metadata.session import can_undo
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.recovery.past_state import lost_files
+from hudi_core.txn.recovery.past_state import lost_files, slices_as_of
 from hudi_core.txn.state import TableState
 
 
@@ -30,6 +32,7 @@ def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
     _require_not_built_upon(state.timeline, target)  # guard looks-at-later
     _require_not_planned(state, target)  # guard looks-at-plans
     require_no_logs_again(state, [target])
+    require_no_former_logs(state, [target], just_before(target.requested_time))
     _require_no_savepoint(state.timeline, target)  # guard looks-at-savepoints
     _require_archived_still_count(state, target)  # guard looks-at-history
     _require_not_cleaned(state, target)  # guard looks-at-files
@@ -116,6 +119,30 @@ def require_no_logs_again(state: TableState, undone: Iterable[Instant]) -> None:
                 "MERGE_ON_READ`.",
                 instant=time,
             )
+
+
+def require_no_former_logs(state: TableState, undone: Iterable[Instant], time: InstantTime) -> None:
+    """Refuse to go back to logs of version 6 after an upgrade.
+
+    They have the names of their slices, and writers of later versions know by the names of logs
+    which of their blocks count. ``time`` is the requested time of the state that is left.
+    """
+    client = state.client
+    was_upgraded = client.config.initial_version < min(WRITABLE_VERSIONS)
+    if not was_upgraded or client.config.table_type is not TableType.MERGE_ON_READ:
+        return
+    if not any(one.action is Action.COMMIT for one in undone):
+        return  # its upgrade has merged them, and other writes leave deltacommits
+    for one in slices_as_of(state, time):
+        base = None if one.base_file is None else one.base_file.instant
+        for log in one.log_files:
+            if log.name.instant == base or (base is None and log.name.version > 1):
+                raise TableServiceError(
+                    f"The table at {client.base_path} cannot go back to before {time}: file group "
+                    f"{one.file_id} had logs of version 6 then, which are only read",
+                    f"Read that state as of {time}, and write its rows.",
+                    log=log.status.path,
+                )
 
 
 def _require_no_savepoint(timeline: Timeline, target: Instant) -> None:
