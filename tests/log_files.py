@@ -97,8 +97,12 @@ def put_log(
     *,
     completed: bool = True,
     operation: str = "UPSERT",
+    inserts: int | None = None,
 ) -> Path:
-    """Write a log file to a file slice by a deltacommit, completed a millisecond later or never."""
+    """Write a log file to a file slice by a deltacommit, completed a millisecond later or never.
+
+    ``inserts`` is how many new keys the commit counts in it.
+    """
     client: TableMetaClient = client_of(Path(table.path))
     name = LogFileName(into.file_id, time, 1, "0-0-1")
     path = Path(table.path, join_path(into.partition_path, str(name)))
@@ -112,6 +116,7 @@ def put_log(
         file_size_in_bytes=len(content),
         partition_path=into.partition_path,
         log_version=1,
+        num_inserts=inserts,
         base_file="" if into.base_file is None else into.base_file.status.name,
         log_files=(str(name),),
     )

@@ -136,6 +136,10 @@ class StoredSlice:
         """
         return self.tail.column(RECORD_KEY).combine_chunks().take(pa.array(self._added))
 
+    def added_rows(self, positions: Positions, names: Sequence[str]) -> pa.Table:
+        """Rows that only logs have, at their positions."""
+        return self.tail.select(list(names)).take(pa.array(self._added[positions - BEYOND]))
+
     def are_dead(self, positions: Positions) -> Mask:
         """Which rows of the base file logs replaced or deleted."""
         found: Mask = np.isin(positions, self.dead)

@@ -16,10 +16,11 @@ import pyarrow as pa
 from hudi_core.base_file.reader import read_column
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import KeyCollisionError
+from hudi_core.file_slice.stored_slice import BEYOND, stored_slice
 from hudi_core.index.incoming import Scope, key_names, record_keys
 from hudi_core.keygen.ambiguity import Ambiguity, KeyAmbiguity
 from hudi_core.model.files import BaseFile, PartitionPath
-from hudi_core.rows.combine import IntArray, Positions
+from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.equality import differing_rows
 from hudi_core.rows.staging import StagedPart
@@ -105,10 +106,14 @@ def require_same_stored(
         require_same_rows(ambiguity, keys.take(pa.array(pairs)), rows(pairs), stored(pairs), where)
 
 
-def stored_key_columns(
-    context: WriteContext, file: BaseFile, positions: Positions | IntArray
-) -> pa.Table:
+def stored_key_columns(context: WriteContext, file: BaseFile, positions: Positions) -> pa.Table:
     """The columns of the record key of some rows of a file."""
-    wanted = pa.array(positions)
     names = [name for name in context.schema.names if name in key_names(context)]
-    return pa.table({name: read_column(context, file.path, name).take(wanted) for name in names})
+    beyond = positions >= BEYOND
+    if not beyond.any():
+        wanted = pa.array(positions)
+        return pa.table({one: read_column(context, file.path, one).take(wanted) for one in names})
+    own = stored_slice(context, file, names).added_rows(positions[beyond], names)
+    base = stored_key_columns(context, file, positions[~beyond]).cast(own.schema)
+    order = np.argsort(np.argsort(beyond, kind="stable"))
+    return pa.concat_tables([base, own]).take(pa.array(order))

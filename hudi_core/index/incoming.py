@@ -126,7 +126,8 @@ class Scope:
         if self.key_ranges is None:
             return tuple(range(len(self.files)))
         mask = self.key_ranges.may_hold(keys.column("key").combine_chunks())
-        return tuple(np.flatnonzero(mask).tolist())
+        adds = np.array([file.adds_keys for _, file in self.files], bool)
+        return tuple(np.flatnonzero(mask | adds).tolist())
 
 
 @dataclass(frozen=True, slots=True)

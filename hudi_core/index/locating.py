@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,9 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import order_values
 from hudi_core.rows.staging import true_mask
 
+_ANYTHING: Final = KeyFooter(None, None, None, 0)
+"""The footer of a file whose logs may have any key."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileCandidates:
@@ -44,24 +48,19 @@ class FileCandidates:
         return self.files[ordinal].name.file_id
 
     def footer(self, ordinal: int) -> KeyFooter:
+        if self.files[ordinal].adds_keys:
+            return _ANYTHING
         known = None if self.known is None else self.known.footer(ordinal)
         return known or read_known_keys(self.context, self.files[ordinal].path)
 
     def keys(self, ordinal: int) -> pa.ChunkedArray:
+        """Read the record keys of the base file, then those that only logs have."""
         file = self.files[ordinal]
         keys = read_record_keys(self.context, file.path, file.size)
-        if not _has_added_rows(self.context, file):
+        if not file.adds_keys:
             return keys
         added = stored_slice(self.context, file, ()).added_keys
         return pa.chunked_array([*keys.chunks, added], pa.string())
-
-
-def _has_added_rows(context: WriteContext, file: BaseFile) -> bool:
-    """Whether logs of a slice may have rows of other keys.
-
-    Other indexes than buckets find keys in base files alone.
-    """
-    return bool(file.logs) and context.table.buckets is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +118,7 @@ def locate_hinted(
     found: list[LocatedKeys] = []
     for ordinal, chosen in hinted.items():
         if len(chosen):
-            _, file = scope.files[ordinal]
-            held = read_record_keys(context, file.path, file.size)
+            held = FileCandidates(context, [scope.files[ordinal][1]]).keys(0)
             matches = join_keys(ordinal, held, keys, chosen)
             found += [_found(scope, incoming, context, ordinal, match) for match in matches]
     return found
@@ -150,15 +148,13 @@ def _found(
     *,
     finds_deleted: bool = False,
 ) -> LocatedKeys:
-    if ambiguity_of(scope.parts) is not Ambiguity.NONE:
-        _require_same(scope, incoming, context, file, match)
     late = np.zeros(len(match.stored), bool)
     rules = context.rules
     fields = rules.stored_order
     names = list(dict.fromkeys(name.split(".")[0] for name in fields))
     path, base_file = scope.files[file]
     positions = match.stored.astype(np.int64)
-    if _has_added_rows(context, base_file):
+    if base_file.adds_keys:
         count = len(read_record_keys(context, base_file.path, base_file.size))
         positions = np.where(positions < count, positions, BEYOND + positions - count)
     deleted = np.zeros(len(positions), bool)
@@ -177,15 +173,18 @@ def _found(
             stored = order_values(rows, fields, rules)
             keys = incoming.keys.select(given).take(pa.array(match.incoming[foreign]))
             late[foreign] = true_mask(existing_is_newer(stored, keys.columns))
-    return LocatedKeys(file, match.incoming.astype(np.int64), positions, late, deleted)
+    found = LocatedKeys(file, match.incoming.astype(np.int64), positions, late, deleted)
+    if ambiguity_of(scope.parts) is not Ambiguity.NONE:
+        _require_same(scope, incoming, context, found)
+    return found
 
 
 def _require_same(
-    scope: Scope, incoming: Incoming, context: WriteContext, file: int, match: Matches
+    scope: Scope, incoming: Incoming, context: WriteContext, found: LocatedKeys
 ) -> None:
     """Refuse incoming rows whose stored row has other key columns."""
-    keys = incoming.keys.column("key").combine_chunks().take(pa.array(match.incoming))
-    numbers = incoming.keys.column("number").to_numpy()[match.incoming]
+    keys = incoming.keys.column("key").combine_chunks().take(pa.array(found.keys))
+    numbers = incoming.keys.column("number").to_numpy()[found.keys]
 
     def rows(pairs: Positions) -> pa.Table:
         wanted = distinct(numbers[pairs])
@@ -195,12 +194,12 @@ def _require_same(
         some = scope.sources.take(context, scope.parts, wanted, columns)
         return some.take(pa.array(np.searchsorted(wanted, numbers[pairs])))
 
-    path, base_file = scope.files[file]
+    path, base_file = scope.files[found.file]
     require_same_stored(
         context,
         keys,
         rows,
-        lambda pairs: stored_key_columns(context, base_file, match.stored[pairs]),
+        lambda pairs: stored_key_columns(context, base_file, found.stored[pairs]),
         path,
     )
 

@@ -196,11 +196,14 @@ class BaseFile:
         The parts of its name.
     logs
         The log files of its slice, where a write has to see them.
+    adds_keys
+        Whether these may have rows of keys that the base file lacks.
     """
 
     status: FileStatus
     name: BaseFileName
     logs: tuple[FileStatus, ...] = ()
+    adds_keys: bool = False
 
     @property
     def path(self) -> str:

@@ -208,7 +208,8 @@ class ActiveTimeline:
     def read_notes(self, instant: Instant) -> CommitMetadata:
         """Operation and extra metadata of a completed write, read once.
 
-        Its files are left out, but for one statistic of their bytes and rows together.
+        Its files are left out, but for one statistic of the bytes and rows of base files together,
+        and those of logs that may have new keys.
 
         Several steps of each write look at what the last ones keep.
         """
@@ -219,11 +220,18 @@ class ActiveTimeline:
     def note(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Keep what :meth:`read_notes` returns of a write, from its metadata."""
         while len(self._notes) >= _MOST_NOTES:
-            del self._notes[next(iter(self._notes))]
-        written = sum(stat.total_write_bytes or 0 for stat in metadata.stats)
-        rows = sum(stat.num_writes or 0 for stat in metadata.stats)
+            self._notes.pop(next(iter(self._notes)), None)
+        base_files = [stat for stat in metadata.stats if not stat.log_files]
+        written = sum(stat.total_write_bytes or 0 for stat in base_files)
+        rows = sum(stat.num_writes or 0 for stat in base_files)
+        kept = {"": (WriteStat(total_write_bytes=written, num_writes=rows),)}
+        for path, stats in metadata.partition_to_write_stats.items():
+            # who does not count inserts may have made some
+            adding = [stat for stat in stats if stat.log_files and stat.num_inserts != 0]
+            if adding:
+                kept[path] = (*kept.get(path, ()), *adding)
         self._notes[instant] = CommitMetadata(
-            partition_to_write_stats={"": (WriteStat(total_write_bytes=written, num_writes=rows),)},
+            partition_to_write_stats=kept,
             extra_metadata=metadata.extra_metadata,
             operation_type=metadata.operation_type,
         )

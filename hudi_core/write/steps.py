@@ -24,7 +24,7 @@ from hudi_core.index.tagging import Tagged, Tagging, scopes, staged_for, without
 from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteStatus
-from hudi_core.model.files import BaseFile, FileGroupId, PartitionPath
+from hudi_core.model.files import BaseFile, FileGroupId, FileId, FileSlice, PartitionPath
 from hudi_core.model.operation import Operation
 from hudi_core.model.protocols import TimelineView
 from hudi_core.rows.context import WriteContext
@@ -247,18 +247,27 @@ class WriteSteps:
         if self.operation.new_groups_only and not in_buckets:
             return {}
         everywhere = self.uses_index and self.context.is_global
-        return self._base_files_of(None if everywhere else partitions)
+        looks = self.uses_index or self.context.table.buckets is not None
+        return self._base_files_of(None if everywhere else partitions, needs_all=looks)
 
     def _base_files_of(
-        self, partitions: Collection[PartitionPath] | None
+        self, partitions: Collection[PartitionPath] | None, *, needs_all: bool = True
     ) -> dict[PartitionPath, tuple[BaseFile, ...]]:
+        """The latest base files of partitions, with their logs.
+
+        ``needs_all``: file groups of logs alone are refused, as their keys would not be found.
+        """
         found: dict[PartitionPath, list[BaseFile]] = {}
         wanted = None if partitions is None else sorted(partitions)
-        for slice_ in self.view.latest_slices(wanted):
+        slices = self.view.latest_slices(wanted)
+        adding = self._groups_with_added_keys(slices)
+        for slice_ in slices:
             base_file = slice_.base_with_logs
             if base_file is not None:
+                if base_file.logs:
+                    base_file = replace(base_file, adds_keys=slice_.group in adding)
                 found.setdefault(slice_.partition_path, []).append(base_file)
-            else:
+            elif needs_all:
                 raise UnsupportedTableError(
                     self.context.base_path,
                     f"has log files without a base file in file group {slice_.file_id}",
@@ -267,6 +276,34 @@ class WriteSteps:
         return {
             path: tuple(sorted(files, key=lambda file: file.name.file_id))
             for path, files in found.items()
+        }
+
+    def _groups_with_added_keys(self, slices: Iterable[FileSlice]) -> Collection[FileGroupId]:
+        """File groups whose logs may have keys that their base files lack.
+
+        Commits say in which logs they inserted, and a session reads each once. A log whose commit
+        is archived may have some, and so may those of buckets.
+        """
+        logged = [one for one in slices if one.log_files]
+        if self.context.table.buckets is not None:
+            return {one.group for one in logged}
+        times = {log.name.instant for one in logged for log in one.log_files}
+        client, completed = self.transaction.table.client, self.transaction.began.completed_writes()
+        commits = [one for one in completed if one.requested_time in times]
+        notes = list(client.run_map(client.active.read_notes, commits))
+        inserted = {
+            FileGroupId(PartitionPath(path), FileId(stat.file_id or ""))
+            for one in notes
+            for path, stats in one.partition_to_write_stats.items()
+            for stat in stats
+            if stat.log_files
+        }
+        archived = times.difference(one.requested_time for one in commits)
+        return {
+            one.group
+            for one in logged
+            if one.group in inserted
+            or not archived.isdisjoint(log.name.instant for log in one.log_files)
         }
 
     def _record_index(self) -> RecordIndex | None:
