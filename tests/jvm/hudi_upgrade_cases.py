@@ -118,6 +118,28 @@ def test_logs_are_merged(hudi_spark: Engine, tmp_path: Path, to: int) -> None:
     written_on(hudi_spark, path, replace(shape, version=str(to)), model, 50)
 
 
+def test_a_writer_of_version_6_undoes_a_dead_upgrade(hudi_spark: Engine, tmp_path: Path) -> None:
+    """Merged files of a dead upgrade are those of a dead write, which Hudi-Spark rolls back."""
+    plain = MADE_TABLES["plain"]
+    path, shape = tmp_path / "table", replace(plain, options={**plain.options, **LOGS})
+    model = made(hudi_spark, path, shape)
+    with death_in("hudi_core.services.upgrade._change_version"):
+        hudi.Table.open(str(path)).upgrade(8)
+    [dead] = hudi.Table.open(str(path))._session.opened.client.timeline().pending()
+    assert list(path.rglob(f"*_{dead.requested_time}.parquet"))
+    assert read_by_us(path) == model.content
+    assert read_by_hudi(hudi_spark, path) == model.content
+    between = Step("upsert", [0, 5, 70], ts=30)
+    between.take(HudiSpark(hudi_spark), path, replace(shape, version="6"))
+    model.take(between)
+    assert not list(path.rglob(f"*_{dead.requested_time}.parquet"))
+    assert read_by_hudi(hudi_spark, path) == model.content
+    done = hudi.Table.open(str(path)).upgrade(8)
+    assert (done.is_resumed, done.pending) == (True, ())
+    agree(hudi_spark, path, model, "ended")
+    written_on(hudi_spark, path, replace(shape, version="8"), model, 50)
+
+
 def test_logs_stay_between_8_and_9(hudi_spark: Engine, tmp_path: Path) -> None:
     """Logs of Hudi-Spark and of ours are read and written on in each version."""
     path, shape = tmp_path / "table", with_options({**MADE_TABLES["plain"].options, **LOGS})
