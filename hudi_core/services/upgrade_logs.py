@@ -163,12 +163,13 @@ def merged_in_version_6(
         return
     client = table.client
     time_ = client.clock.next_time()
-    for state in (State.REQUESTED, State.INFLIGHT):
-        pending = Instant(time_, Action.DELTACOMMIT, state)
-        client.storage.put_if_absent(client.active.path(pending), b"")
+    # the heart beats before the instant can be seen, so that no writer takes it for dead
     heartbeat = Heartbeat(client.scratch, time_, config.heartbeat_interval_ms)
     heartbeat.start()
     try:
+        for state in (State.REQUESTED, State.INFLIGHT):
+            pending = Instant(time_, Action.DELTACOMMIT, state)
+            client.storage.put_if_absent(client.active.path(pending), b"")
         attempts = LocalAttempts(heartbeat) if engine.shares_memory else None
         schema = unchanged(table).new
         context = WriteContext(
