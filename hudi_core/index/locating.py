@@ -54,7 +54,7 @@ class FileCandidates:
         return known or read_known_keys(self.context, self.files[ordinal].path)
 
     def keys(self, ordinal: int) -> pa.ChunkedArray:
-        """Read the record keys of the base file, then those that only logs have."""
+        """Read the keys of a base file, then those added in logs."""
         file = self.files[ordinal]
         keys = read_record_keys(self.context, file.path, file.size)
         if not file.adds_keys:

@@ -6,8 +6,7 @@ simply run again:
 ==============================================  ==================================================
 after                                           the table is
 ==============================================  ==================================================
-1 timeline and archive copied to the new place, of the former version; no reader uses the copies
-  logs of version 6 merged
+1 logs merged, timeline and archive copied      of the former version; no reader uses the copies
 2 metadata table given up                       of the former version; readers list its folders
 3 properties changed                            of the new version, without a metadata table
 4 former timeline and archive deleted           the same
@@ -16,10 +15,9 @@ after                                           the table is
 ==============================================  ==================================================
 
 Steps 1 and 4 are those of version 6, whose timeline has another layout. What they copy and delete
-is known by a file that is there from before step 1 to the end. What becomes of logs is in
-:mod:`hudi_core.services.upgrade_logs`. Step 3 is one change of one file.
-Hudi's own upgrade moves the timeline's files instead, and leaves a table that no version reads
-where it dies.
+is known by a file that is there from before the first copy to the end; what becomes of logs is in
+:mod:`hudi_core.services.upgrade_logs`. Step 3 is one change of one file. Hudi's own upgrade moves
+the timeline's files instead, and leaves a table that no version reads where it dies.
 
 Who still writes as version 6 is not kept out by step 3: such a writer must have ended before.
 """
