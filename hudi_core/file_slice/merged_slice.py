@@ -75,6 +75,7 @@ def merged_slice(
     base: BaseFile | None,
     logs: Sequence[FileStatus],
     memory: MergeMemory,
+    *,
     committed: CommittedInstants | None = None,
 ) -> Iterator[MergedSlice]:
     """Read the rows of a slice.

@@ -60,7 +60,7 @@ def compact_slice(task: TaskContext, item: CompactionTask, context: WriteContext
     name = BaseFileName(found.file_id, str(token), context.instant)
     mark(context, path, str(name), MarkerKind.MERGE if base else MarkerKind.CREATE)
     with (
-        merged_slice(context, path, base, logs, item.memory, item.committed) as merged,
+        merged_slice(context, path, base, logs, item.memory, committed=item.committed) as merged,
         open_base_file(context, path, str(name)) as output,
     ):
         updates, came = _write(merged, output, str(name))

@@ -57,9 +57,6 @@ VERBS: Final[dict[str, Verb]] = {
     "convert_storage": lambda table, *_: table.convert_storage(elsewhere(table)),
     "upgrade": lambda table, *_: table.upgrade(9),
 }
-REFUSED: Final[frozenset[str]] = frozenset()
-"""What is not done yet to tables with logs of versions 8 and 9."""
-COMMANDS_REFUSED: Final = frozenset({"table convert"})
 IS_THERE: Final = frozenset({"metadata create", "metadata index"})
 """What the table has already."""
 WRITES: Final = (
@@ -206,17 +203,13 @@ def test_methods(name: str, trips: Path) -> None:
     table, verb = hudi.Table.open(trips), {**VERBS, **DOORS}[name]
     rows, time = written_rows(table), last_time(table)
     before = everything(trips)
-    if name in REFUSED:
-        with pytest.raises(UnsupportedTableError, match=NAMED):
-            verb(table, rows, time)
-    elif name == "convert":
+    if name == "convert":
         with pytest.raises(UnsupportedCapabilityError, match="merge on read"):
             verb(table, rows, time)
+        assert everything(trips) == before
     else:
         verb(table, rows, time)
         assert hudi.Table.open(trips).validate(keys=True).differences == ()
-        return
-    assert everything(trips) == before
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -259,7 +252,7 @@ def test_commands(command: str, more: str, source: str, tmp_path: Path) -> None:
         table.savepoint(words["TIME"])
     given = [words.get(one, one) for one in f"{COMMANDS[command]}{more}".split()]
     result = run(*command.split(), *given)
-    if command == "table upgrade" or (source == TRIPS and command not in COMMANDS_REFUSED):
+    if command == "table upgrade" or (source == TRIPS and command != "table convert"):
         assert (result.exit_code, "already" in result.stderr) == (
             (1, True) if command in IS_THERE else (0, False)
         ), result.output
