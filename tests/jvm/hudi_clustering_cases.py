@@ -61,6 +61,19 @@ def made(
     return table, held
 
 
+def logged(
+    path: Path, version: str, more: Mapping[str, str] | None = None
+) -> tuple[hudi.Table, Values]:
+    """The same table, whose logs change rows of both partitions and delete one of each."""
+    options = {"hoodie.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+    table, held = made(path, version, {**options, **(more or {})})
+    changed = {1: ("B", 7.0), 10: ("A", 8.0), 24: ("A", 9.0)}
+    table.upsert(valued_rows(changed, 10))
+    held |= changed
+    table.delete(valued_rows({one: held.pop(one) for one in (2, 13)}, 11))
+    return hudi.Table.open(str(path), OPTIONS | options), held
+
+
 def agree(engine: Engine, path: Path, held: Values) -> None:
     wanted = [(key, *held[key]) for key in sorted(held)]
     own = hudi.Table.open(str(path)).to_arrow(["id", "city", "v"]).sort_by("id").to_pylist()
@@ -136,6 +149,40 @@ def test_we_run_the_plan_of_hudi(hudi_spark: Engine, tmp_path: Path, version: st
     assert done.files == 6
     agree(hudi_spark, path, held)
     upsert_by_hudi(hudi_spark, path, held, {1: ("B", 6.0), 70: ("A", 2.0)})
+    agree(hudi_spark, path, held)
+
+
+@versions
+@pytest.mark.parametrize("block", ["parquet", "avro"])
+def test_hudi_merges_the_logs_of_our_plan(
+    hudi_spark: Engine, tmp_path: Path, version: str, block: str
+) -> None:
+    path = tmp_path / "t"
+    table, held = logged(path, version, {"hoodie.logfile.data.block.format": block})
+    agree(hudi_spark, path, held)
+    planned = table.cluster(sort_by="v", partitions="A", schedule_only=True)
+    assert planned.logs == 3
+    hudi_spark.sql(f"call run_clustering(path => '{path}', op => 'execute')")
+    table = hudi.Table.open(str(path), OPTIONS)
+    assert table.timeline.completed_writes()[-1].requested_time == planned.instant
+    agree(hudi_spark, path, held)
+    assert table.cluster(sort_by="v").logs == 2
+    agree(hudi_spark, path, held)
+
+
+@versions
+def test_we_merge_the_logs_of_a_plan_of_hudi(
+    hudi_spark: Engine, tmp_path: Path, version: str
+) -> None:
+    path = tmp_path / "t"
+    table, held = logged(path, version)
+    hudi_spark.sql(f"call run_clustering(path => '{path}', op => 'schedule', order => 'v')")
+    [done] = table.run_clusterings()
+    assert (done.files, done.logs) == (6, 5)
+    agree(hudi_spark, path, held)
+    upsert_by_hudi(hudi_spark, path, held, {1: ("B", 6.0), 14: ("A", 2.0)})
+    agree(hudi_spark, path, held)
+    hudi.Table.open(str(path)).purge()
     agree(hudi_spark, path, held)
 
 

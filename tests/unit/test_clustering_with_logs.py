@@ -213,14 +213,21 @@ def test_indexes_follow_the_merged_rows(table: hudi.Table) -> None:
 def test_a_window_with_changes_and_a_clustering(table: hudi.Table) -> None:
     begin = time_of(table, 2)
     wanted = sorted(table.incremental(begin, columns=["id", "n"]).to_pylist(), key=str)
+    feed = changes(table, begin)
     table.cluster()
     again = hudi.Table.open(table.path)
+    assert changes(again, begin) == feed
     assert sorted(again.incremental(begin, columns=["id", "n"]).to_pylist(), key=str) == wanted
     again.upsert(some("a1", n=300))
     again = hudi.Table.open(table.path)
     found = again.incremental(begin, columns=["id", "n"]).to_pylist()
     assert sorted(found, key=str) == sorted([*wanted, {"id": "a1", "n": 301}], key=str)
-    assert again.diff(begin, None) is not None
+    assert [one for one in changes(again, begin) if one not in feed] == [("a1", 301, "update")]
+
+
+def changes(table: hudi.Table, begin: str) -> list[tuple[Any, ...]]:
+    found = table.diff(begin, None).to_pylist()
+    return sorted((one["id"], one["n"], one["_change_type"]) for one in found)
 
 
 # --- what it is taken back by ---------------------------------------------------------------------
