@@ -120,6 +120,7 @@ def _logged_scenes() -> Mapping[str, Scene]:
     planned, merged = create_compaction, Wound("logged_compact", COMPLETED_FILE)
     run = Wound("logged_run_compaction", COMPLETED_FILE)
     staged = partial(create_staged, kind=LOGGED)
+    clustered = Wound("logged_cluster", REPLACED)
     names = (
         *(*OPERATIONS, "update", "delete_where", "merge", "alter", "write_column", "stage"),
         *("compact", "schedule_compaction", "upsert_compacts", "upsert_schedules", "cluster"),
@@ -152,6 +153,9 @@ def _logged_scenes() -> Mapping[str, Scene]:
         "upsert_planned": Scene("upsert", made=planned),
         "recover_compact": Scene("other", (merged,), made=made),
         "recover_run": Scene("run_compaction", (run,), made=planned),
+        "run_clustering": Scene("run_clustering", made=partial(create_scheduled, kind=LOGGED)),
+        "recover_cluster": Scene("other", (clustered,), made=made),
+        "purge": Scene("purge", made=made_old, is_repeated=True),
         "delete_savepoint": Scene("delete_savepoint", made=partial(create_saved, kind=LOGGED)),
     }
     return {f"{LOGGED}_{name}": replace(one, formats=("native",)) for name, one in scenes.items()}

@@ -109,9 +109,9 @@ def create_compacted(path: Path, format_name: str) -> None:
         hudi.Table.open(str(path), often).upsert(as_table(SECOND))
 
 
-def create_scheduled(path: Path, format_name: str) -> None:
+def create_scheduled(path: Path, format_name: str, kind: str = STORED) -> None:
     """Make a table with a scheduled clustering."""
-    create(path, format_name)
+    create_of(kind, path, format_name)
     hudi.Table.open(str(path), OPTIONS).cluster(sort_by="ts", schedule_only=True)
 
 
