@@ -81,6 +81,8 @@ _RETRIES: Final = 200
 _SHORT_S: Final = (0.05, 0.6)
 _LONG_S: Final = (1.2, 2.5)
 """How long a process is stopped; the longer ones outlast its heartbeat."""
+_REMEMBERED: Final = 6
+"""How many past states a reader compares."""
 _PATIENCE_S: Final = 240
 """How long no commit may be answered."""
 
@@ -216,6 +218,7 @@ def look(shared: Shared) -> None:
                 lost = acked - {key for key, *_ in as_tuples(table.to_arrow())}
                 diary.write(f"lost {sorted(lost)}\n" if lost else "found\n")
                 known = {**dict.fromkeys(_settled(table)[-2:], frozenset[Row]()), **known}
+                known = dict(sorted(known.items())[-_REMEMBERED:])
                 for time in list(known):
                     diary.write(_past_state(table, time, known))
             except HudiError:  # a clean was faster than this reader

@@ -190,8 +190,8 @@ def _steps(state: State, name: str, kind: str, step: str, rules: Rules) -> _Step
         case "runner", "start" if _pending(state):
             yield "begins", state, "work"
         case "runner", "work":
-            plan = _pending(state)
-            yield *(("finds no plan", state) if plan is None else _ran(state, plan)), "ended"
+            found = _pending(state)
+            yield *(("finds no plan", state) if found is None else _ran(state, found)), "ended"
         case "clean", "start":
             yield "cleans", _cleaned(state, rules), "ended"
         case "rollback", "start":

@@ -242,8 +242,7 @@ def test_changes_of_the_time_with_logs_are_read(is_archived: bool, tmp_path: Pat
         limits = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
         limits["hoodie.cleaner.commits.retained"] = "1"
         table.archive(options=limits)
-        kinds = {one.action.value for one in table.timeline.completed_writes()}
-        assert kinds == {"commit"}
+        assert {one.action.value for one in table.timeline.completed_writes()} == {"commit"}
 
     now = hudi.Table.open(table.path)
     fed = now.changes(begin).to_pylist()
