@@ -174,7 +174,7 @@ _SLICES_AT_A_TIME: Final = 2
 
 
 def may_have_logs(config: TableConfig, files: Iterable[PlannedSlice]) -> bool:
-    """Whether slices may have logs: past ones of a table that was MERGE_ON_READ have."""
+    """Whether slices may have logs, as past ones may in any table."""
     return config.table_type is TableType.MERGE_ON_READ or any(map(_has_logs, files))
 
 

@@ -254,11 +254,11 @@ def _newest(group: FileGroup, as_of: InstantTime | None) -> FileSlice | None:
 
 
 def slice_at(slices: Sequence[FileSlice], time: InstantTime) -> FileSlice | None:
-    """Return the slice of a file group as of a requested time, with the logs of writes up to it.
+    """Return the slice of a file group as of a requested time.
 
-    ``slices`` are those of the group, newest first. A log of a write that a compaction crossed is
-    of the slice that the compaction made, and of the slice before as of the write: that state stays
-    what it was before the compaction was run.
+    Its logs are those of writes up to then; ``slices`` are the group's, newest first. A log of a
+    write that a compaction crossed is of the slice that the compaction made, and of the slice
+    before as of the write: that state stays what it was before the compaction was run.
     """
     place = next((at for at, one in enumerate(slices) if one.base_instant <= time), None)
     if place is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -11,11 +11,12 @@ from typing import Any, Final, TypeVar
 from hudi_core.errors import CommitConflictError, HudiError
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.plugin.several import JointTimelineFactory
-from hudi_core.services import create
+from hudi_core.services import convert, create
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import write_instead, write_new
 from hudi_core.table_handle import OpenTable
@@ -118,6 +119,12 @@ def _made_openly(new: create.NewTable, lock: TableLock) -> OpenTable:
     return open_table(new.client.base_path, new.options)
 
 
+# --- what a conversion of the type does first
+def _nothing_to_merge(*_: Any, **__: Any) -> tuple[None, Sequence[FileSlice]]:
+    """Logs stay as they are."""
+    return None, ()
+
+
 # --- of several formats
 def _fence_of_the_first(self: JointTimelineFactory, meta_client: MetaClientView) -> TimelineView:
     """What the first format holds is complete."""
@@ -140,5 +147,6 @@ MUTANTS: Final[Mapping[str | None, Mutant]] = {
     "fence of the first format": partial(
         changed, (JointTimelineFactory, "active_timeline", _fence_of_the_first)
     ),
+    "type without a compaction": partial(changed, (convert, "new_plan", _nothing_to_merge)),
     "no mark of a creation": partial(changed, (create, "begin_creation", _nothing)),
 }

@@ -61,6 +61,7 @@ def test_a_sample_of_all_faults_breaks_no_promise(pool: Pool, counted: list[Coun
 UNDONE = "remove timeline/N.commit.requested"
 LOG_MADE = "link _delta_log/N.json"
 PROPERTIES = "link hoodie.properties"
+TYPE_CHANGED = "replace hoodie.properties"
 MUTANTS = [
     ("no replay", "delta", "upsert", "before", BETWEEN),
     ("rollback without the format", "iceberg", "rollback", "after", UNDONE),
@@ -73,6 +74,7 @@ MUTANTS = [
     ("rollback without the format", SEVERAL, "rollback", "after", UNDONE),
     ("fence of the first format", SEVERAL, "upsert", "before", BETWEEN),
     ("no mark of a creation", "native", "create", "before", PROPERTIES),
+    ("type without a compaction", "native", "logged_to_copy_on_write", "after", TYPE_CHANGED),
 ]
 
 

@@ -200,7 +200,7 @@ class FileChanges:
         return self._file(group, join_path(group.partition_path, name), 0, parsed.instant)
 
     def _replaced(self, group: FileGroupId, instant: Instant) -> PlannedSlice:
-        """The file or slice of a group just before an instant, by a listing."""
+        """The slice of a group just before an instant, by a listing."""
         time = instant.requested_time
         found = self._slice_at(group, just_before(time))
         if found is None:
@@ -231,7 +231,7 @@ class FileChanges:
         return FileSystemView(self.index, self.timeline, {}, written)
 
     def _has_logs(self, write: WindowWrite) -> bool:
-        """Whether a write may have found or made logs, also of a table that was MERGE_ON_READ."""
+        """Whether a write may have found logs, or made some."""
         is_logged = write.clusters or write.instant.action is Action.DELTACOMMIT
         return is_logged or may_have_logs(self.client.config, ())
 
