@@ -187,7 +187,7 @@ def _decoded(
 
 @lru_cache(maxsize=64)
 def _numbered(schema: str) -> tuple[pa.Field, ...]:
-    """The columns of a block by its schema, if that has the table's field ids, as ours has."""
+    """A block's columns by its schema, if that has field ids."""
     return tuple(record_from_avro(schema)) if '"field-id"' in schema else ()
 
 

@@ -35,7 +35,7 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
 
 
 def with_ids(fields: Iterable[pa.Field], known: Sequence[pa.Field]) -> list[pa.Field]:
-    """Return fields with the ids that others have at the same paths, and no others."""
+    """Return fields with the ids that others have at their paths."""
     ids = {path: number for path, field in walk(known) if (number := field_id(field)) is not None}
     return [_with_ids(field, field.name, ids) for field in fields]
 

@@ -18,6 +18,7 @@ from tests.foreign import Row, by_hudi_rs
 from tests.jvm.engines import Engine, EngineError
 from tests.jvm.report import OwnFailureError, own_failure
 from tests.jvm.writers import HudiSpark, Shape
+from tests.tables import rows_of
 
 VERSIONS: Final = pytest.mark.parametrize("version", ["8", "9"])
 BLOCKS: Final = pytest.mark.parametrize("blocks", ["avro", "parquet"])
@@ -40,11 +41,6 @@ def merge_on_read(version: str, blocks: str, **more: str) -> Shape:
         **more,
     }
     return Shape(version, ordering="ts", options=options)
-
-
-def rows_of(schema: pa.Schema, *rows: tuple[Any, ...]) -> pa.Table:
-    """Rows of values."""
-    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
 
 
 def of_hudi_rs(path: Path, columns: list[str]) -> list[Row]:
