@@ -8,7 +8,7 @@ its own, and the commit names the one that counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -59,14 +59,17 @@ def plan_compaction(
     *,
     new_file_bytes: int = 0,
     at_once: bool = False,
+    also: Collection[FileGroupId] = (),
 ) -> CompactionPlan | None:
     """Return the plan that merges slices with log files, or ``None``.
 
     ``slices`` are the latest of the table, without those of groups in other pending services;
     ``new_file_bytes`` is what a base file is expected to have where there is none yet. ``at_once``
-    means that the maker of the plan runs it too.
+    means that the maker of the plan runs it too. Slices of the groups ``also`` need no log files.
     """
-    found = [_operation(one, new_file_bytes) for one in slices if one.log_files]
+    found = [
+        _operation(one, new_file_bytes) for one in slices if one.log_files or one.group in also
+    ]
     operations = tuple(choose(found))
     extra = {RUN_AT_ONCE_KEY: "true"} if at_once else {}
     return CompactionPlan(operations, extra) if operations else None

@@ -37,6 +37,7 @@ from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileGroupId, FileSlice
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, TimelineZone, to_datetime
+from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.context import WriteContext
 from hudi_core.services.planned import (
@@ -90,11 +91,12 @@ def _planned_slice(
 
 
 def new_plan(
-    table: OpenTable, config: WriteConfig, *, at_once: bool = False
+    table: OpenTable, config: WriteConfig, *, at_once: bool = False, is_last: bool = False
 ) -> tuple[CompactionPlan | None, list[FileSlice]]:
     """The plan of a new compaction, and its slices.
 
-    Runs under the lock, or as a look. Its logs are those of completed writes.
+    Runs under the lock, or as a look. Its logs are those of completed writes. ``is_last``: the
+    table becomes COPY_ON_WRITE after it.
     """
     timeline = table.timeline()
     busy = {
@@ -107,10 +109,28 @@ def new_plan(
         partial(chosen_operations, config=config.compaction),
         new_file_bytes=config.max_file_size,
         at_once=at_once,
+        also=_hidden_groups(timeline, slices) if is_last else (),
     )
     latest = {one.group: one for one in slices}
     named = () if plan is None else plan.operations or ()
     return plan, [latest[group_of_operation(one)] for one in named]
+
+
+def _hidden_groups(timeline: TimelineView, slices: Sequence[FileSlice]) -> list[FileGroupId]:
+    """File groups that Hudi-Spark would not see as COPY_ON_WRITE.
+
+    It knows no deltacommit, and takes a file of none of its instants for a complete one only
+    where it is older than the first of them: which a compaction is where there is no other.
+    """
+    seen = (one for one in timeline.completed_writes() if one.action is not Action.DELTACOMMIT)
+    times = {one.requested_time for one in seen}
+    based = [(one, one.base_file.instant) for one in slices if one.base_file is not None]
+    if times:
+        first = min(times)
+        return [one.group for one, time in based if time > first and time not in times]
+    if not based or any(one.log_files for one in slices):
+        return []
+    return [min((one for one, _ in based), key=lambda one: one.total_size).group]
 
 
 def require_compactable(table: OpenTable) -> None:
@@ -153,7 +173,12 @@ class Compaction:
 
 @dataclass(slots=True)
 class CompactionService(PlannedService[Compaction]):
-    """Schedules and runs compactions of one table."""
+    """Schedules and runs compactions of one table.
+
+    ``is_last``: the table becomes COPY_ON_WRITE after it.
+    """
+
+    is_last: bool = False
 
     action: ClassVar[Action] = Action.COMPACTION
     operation: ClassVar[WriteOperation] = WriteOperation.COMPACT
@@ -218,7 +243,7 @@ class CompactionService(PlannedService[Compaction]):
     def _planned(self, table: OpenTable, *, found: list[FileSlice], at_once: bool) -> Request:
         """Request of a new compaction, whose slices are added to a list."""
         self.require(table)
-        plan, slices = new_plan(table, self.config, at_once=at_once)
+        plan, slices = new_plan(table, self.config, at_once=at_once, is_last=self.is_last)
         if plan is None:
             raise NothingToDoError
         found.extend(slices)

@@ -9,14 +9,15 @@ table as it was, for as long as its files are not cleaned. The table may be give
 its metadata is then brought to what the table has become.
 
 A table that becomes one of log files (MERGE_ON_READ) keeps its files. One that becomes
-COPY_ON_WRITE has its logs compacted first: from the compaction on it is the same table in either
-type, so that a conversion that died there is run again, too. Past slices keep their logs, and
-readers of past states merge them.
+COPY_ON_WRITE has its logs compacted first, and base files of deltacommits written again that
+Hudi-Spark would not see any more: from the compaction on it is the same table in either type, so
+that a conversion that died there is run again, too. Past slices keep their logs, and readers of
+past states merge them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_core.config.format_option import LOCATION, option_key
@@ -35,7 +36,7 @@ from hudi_core.errors import (
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.capability import Capability
-from hudi_core.model.files import BaseFileName
+from hudi_core.model.files import BaseFileName, FileSlice
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action
 from hudi_core.model.protocols import TimelineView
@@ -360,7 +361,8 @@ class TypeConversion:
     """A change of a table's type that is planned, or was made.
 
     ``before`` and ``after`` are ``COPY_ON_WRITE`` or ``MERGE_ON_READ``. ``logs`` are the log files
-    that are merged into base files first, of ``slices`` file slices, ``log_bytes`` their bytes.
+    that are merged into base files first, ``log_bytes`` their bytes; ``slices`` are the file slices
+    that are rewritten, some of them, whose base files Hudi-Spark would not see, without logs.
     ``pending`` instants are recovered first where their writers are dead.
     """
 
@@ -412,8 +414,8 @@ def convert_type(
     if not plan.is_needed:
         return plan
     lock = table_lock(table, config)
-    if plan.logs:
-        CompactionService(table, lock, engine, config, progress).compact()
+    if plan.slices:
+        CompactionService(table, lock, engine, config, progress, is_last=True).compact()
     with lock.held_by_service():
         # as it is now: another process may have converted it while this one waited
         table = moved_on(open_table(path, own))
@@ -423,9 +425,9 @@ def convert_type(
         _require_type(table, to, client.timeline())
         timeline = _recovered(table, config, lock, client.timeline())
         _require_type(table, to, timeline)
-        late = new_plan(table.afresh, config)[1] if to is TableType.COPY_ON_WRITE else ()
-        for log in (log for one in late for log in one.log_files):
-            raise ConcurrentWriterError(client.base_path, log.name.instant)
+        for one in _to_rewrite(table.afresh, config, to):
+            late = [log.name.instant for log in one.log_files] or [one.base_instant]
+            raise ConcurrentWriterError(client.base_path, late[0])
         lock.require_lease()
         update_properties(client.storage, {TableKeys.table_type.property_name: to.value})
     return replace(plan, is_made=True)
@@ -437,7 +439,7 @@ def _type_plan(table: OpenTable, config: WriteConfig, to: TableType) -> TypeConv
     if before is to:
         return TypeConversion(client.base_path, before, to)
     _require_type(table, to, timeline)
-    slices = new_plan(table, config)[1] if to is TableType.COPY_ON_WRITE else ()
+    slices = _to_rewrite(table, config, to)
     logs = [log for one in slices for log in one.log_files]
     return TypeConversion(
         client.base_path,
@@ -448,6 +450,11 @@ def _type_plan(table: OpenTable, config: WriteConfig, to: TableType) -> TypeConv
         sum(log.status.size for log in logs),
         len(timeline.pending().instants),
     )
+
+
+def _to_rewrite(table: OpenTable, config: WriteConfig, to: TableType) -> Sequence[FileSlice]:
+    """The slices that get another base file first."""
+    return new_plan(table, config, is_last=True)[1] if to is TableType.COPY_ON_WRITE else ()
 
 
 def _require_type(table: OpenTable, to: TableType, timeline: Timeline) -> None:

@@ -131,13 +131,17 @@ class Serviced(Alternating):
 
     def _convert(self) -> None:
         for kind in (COPY_ON_WRITE, MERGE_ON_READ):
-            self.signed.append(f"convert to {kind}")
-            self.table.convert_type(kind)
-            self.kind = replace(self.kind, type=kind)
-            self.name += "_"  # a name keeps the type that the table had
+            self.convert(kind)
             is_read_alike(self)
             self.write(OURS)
             self.write(THEIRS)
+
+    def convert(self, kind: str) -> None:
+        """Give the table another type."""
+        self.signed.append(f"convert to {kind}")
+        self.table.convert_type(kind)
+        self.kind = replace(self.kind, type=kind)
+        self.name += "_"  # a name keeps the type that the table had
 
 
 @pytest.mark.parametrize(
@@ -153,3 +157,24 @@ def test_services(hudi_spark: Engine, number: int, tmp_path: Path) -> None:
             history.service(name)
     found: Any = hudi.Table.open(history.path).validate(keys=True)
     assert found.is_valid, found
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("compacts", [True, False])
+def test_base_files_of_deltacommits_in_a_converted_table(
+    hudi_spark: Engine, tmp_path: Path, version: int, compacts: bool
+) -> None:
+    """Of them Hudi-Spark sees only those from before the first commit."""
+    kind = replace(convertible(0), version=version, small_files=False)
+    history = Serviced(0, kind, hudi_spark, tmp_path / "t")
+    history.begin(OURS)
+    if compacts:
+        history.save("upsert", history.rows([0], deletes=False))
+        history.table.compact()
+    for by in (OURS, THEIRS):
+        history.by = by
+        history.insert(3, "insert")
+    history.convert(COPY_ON_WRITE)
+    is_read_alike(history)
+    history.save("upsert", history.rows([1, *history.new(2)], deletes=False))
+    is_read_alike(history)

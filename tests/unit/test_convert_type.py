@@ -19,6 +19,7 @@ from hudi_core.errors import (
     UnsupportedCapabilityError,
     UnsupportedTableError,
 )
+from hudi_core.model.instant import Action
 from hudi_core.services import convert
 from hudi_core.services.compaction import Compaction, CompactionService
 from tests.cli_runs import run, run_json
@@ -254,3 +255,30 @@ def test_changes_of_the_time_with_logs_are_read(is_archived: bool, tmp_path: Pat
     for found in (now.incremental(begin, deletes=True), now.diff(begin)):
         kinds = dict(zip(found["id"].to_pylist(), found["_change_type"].to_pylist(), strict=True))
         assert kinds == {"a2": "update", "b1": "delete"}
+
+
+@pytest.mark.parametrize("compacts", [True, False])
+def test_every_base_file_is_of_a_commit_or_older_than_all(tmp_path: Path, compacts: bool) -> None:
+    """Hudi-Spark sees no others in a table of the type COPY_ON_WRITE: it knows no deltacommits."""
+    table = new_table(tmp_path / "t", LETTERED, OPTIONS, table_type=MOR)
+    table.insert(lettered("a1", "a2", "b1"))
+    if compacts:
+        table.upsert(lettered("a1", n=1))
+        assert table.compact().logs == 1
+        table.insert(lettered("b2"))
+    before = values(table)
+    plan = table.convert_type(COW, dry_run=True)
+    assert (plan.slices, plan.logs) == (1, 0)
+    assert table.convert_type(COW).is_made
+    table = hudi.Table.open(table.path)
+    times = {
+        one.requested_time
+        for one in table.timeline.completed_writes()
+        if one.action is not Action.DELTACOMMIT
+    }
+    for one in table.file_slices():
+        assert one.base_instant in times or one.base_instant < min(times)
+    assert values(table) == by_judge(table) == before
+    assert table.validate().is_valid
+    assert table.convert_type(MOR).is_made
+    assert hudi.Table.open(table.path).convert_type(COW).slices == 0

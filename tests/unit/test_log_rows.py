@@ -267,7 +267,7 @@ def test_columns_that_got_other_names_since(
     table.upsert(pa.Table.from_pylist([given("a", 2)], schema))
     table.alter(rename={"w": "called", "place.level": "floor"})
     table = hudi.Table.open(table.path)
-    wanted = [
+    wanted: list[dict[str, Any]] = [
         {"id": "a", "called": "a2", "place": {"floor": 2, "word": "a2"}},
         {"id": "b", "called": "b1", "place": {"floor": 1, "word": "b1"}},
     ]
