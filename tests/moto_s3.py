@@ -70,9 +70,6 @@ class OneChangeAtATime:
         if environ["REQUEST_METHOD"] in {"GET", "HEAD"}:
             found: Iterable[bytes] = self._application(environ, start_response)
             return found
-        if size := environ.get("CONTENT_LENGTH"):
-            # a client that sends slowly keeps nobody waiting
-            environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(size)))
         with _CHANGES:
             return list(self._application(environ, start_response))
 
@@ -90,18 +87,63 @@ def _answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     return found
 
 
-class _Silent(WSGIRequestHandler):
-    """Logs no request."""
+class Ending(WSGIRequestHandler):
+    """Ends a connection with its answer, as werkzeug does, so that no client keeps one.
+
+    It logs no request.
+    """
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         pass
 
 
+class Lasting(Ending):
+    """Keeps a connection for the next request, as stores do.
+
+    Else each takes a connection, a thread and a wait for the client's end: more than moto takes.
+    """
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # each answer is sent in one piece
+
+    def run_wsgi(self) -> None:
+        """Answer one request."""
+        if self.headers.get("Expect", "").strip().lower() == "100-continue":
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.wfile.flush()
+        self.environ = environ = self.make_environ()
+        # all of the body, as the next request is behind it
+        is_chunked = "wsgi.input_terminated" in environ
+        size = -1 if is_chunked else int(environ.get("CONTENT_LENGTH") or 0)
+        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(size))
+        head: dict[str, Any] = {}
+
+        def start_response(status: str, headers: list[tuple[str, str]], _: Any = None) -> Any:
+            head.update(status=status, headers=headers)
+
+        answer = self.server.app(environ, start_response)
+        body = b"".join(answer)
+        if hasattr(answer, "close"):
+            answer.close()
+        code, _, reason = head["status"].partition(" ")
+        self.send_response(int(code), reason)
+        for name, value in head["headers"]:
+            self.send_header(name, value)
+        has_body = self.command != "HEAD" and code not in ("204", "304")
+        if has_body and "content-length" not in {name.lower() for name, _ in head["headers"]}:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body if has_body else b"")
+
+
 @contextmanager
-def serving(middleware: Callable[[Any], Any]) -> Iterator[S3Service]:
+def serving(
+    middleware: Callable[[Any], Any], handler: type[WSGIRequestHandler] = Lasting
+) -> Iterator[S3Service]:
     """Serve S3 from this process, on the loopback device and a free port."""
     application = middleware(OneChangeAtATime(_answer))
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=_Silent)
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -125,15 +125,9 @@ def _serve() -> None:
     """Serve until the one who started this process closes its input."""
     # seconds to import, which others need not pay
     from moto.moto_server.werkzeug_app import create_backend_app  # noqa: PLC0415
-    from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
+    from werkzeug.serving import make_server  # noqa: PLC0415
 
-    from tests.moto_s3 import OneChangeAtATime  # noqa: PLC0415
-
-    class Lasting(WSGIRequestHandler):
-        """Keeps a connection for the next request, as a store does."""
-
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    from tests.moto_s3 import Lasting, OneChangeAtATime  # noqa: PLC0415
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     app = OneChangeAtATime(create_backend_app("s3"))

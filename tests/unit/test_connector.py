@@ -42,7 +42,7 @@ from hudi_core.read.connector.splits import Split, SplitFactory
 from hudi_core.read.plan import PlannedSlice
 from tests.hudi_tables import TRIPS
 from tests.metastore_calls import recorded
-from tests.moto_s3 import S3Service, serving
+from tests.moto_s3 import Ending, S3Service, serving
 from tests.open_files import open_files
 from tests.tables import new_table, pairs, rows
 from tests.unit.test_write_attempts import no_threads
@@ -699,7 +699,7 @@ def gate() -> Gate:
 
 @pytest.fixture(scope="module")
 def service(gate: Gate) -> Iterator[S3Service]:
-    with serving(gate.before) as found:
+    with serving(gate.before, Ending) as found:  # else clients keep connections
         yield found
 
 
