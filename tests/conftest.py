@@ -7,9 +7,10 @@ import gc
 import os
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,9 +24,34 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
+_GIB: Final = 1 << 30
+
+
+def folder_in_memory(free: int = 6 * _GIB, available: int = 12 * _GIB) -> str | None:
+    """Return Linux' folder in memory where it has room: bytes in it, and of the machine.
+
+    In containers it is often small, or no program may run from it.
+    """
+    folder = "/dev/shm"
+    try:
+        room = os.statvfs(folder)
+        known = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+        left = int(known["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):
+        return None
+    is_large = room.f_bavail * room.f_frsize >= free and left >= available
+    may_run = not room.f_flag & (os.ST_NOEXEC | os.ST_RDONLY)
+    return folder if is_large and may_run and os.access(folder, os.W_OK) else None
+
+
 # tests import what they share, also when pytest is not started as a module
 if str(REPOSITORY) not in sys.path:
     sys.path.append(str(REPOSITORY))
+
+# a run makes 300,000 files, most of them small; processes that it starts make theirs there as well
+if "TMPDIR" not in os.environ and (_in_memory := folder_in_memory()):
+    os.environ["TMPDIR"] = _in_memory
+    tempfile.tempdir = None  # asked for again
 
 # Hundreds of processes are started: where each compiles the sources, this takes longer than most of
 # the tests that start them.

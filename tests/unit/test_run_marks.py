@@ -83,3 +83,21 @@ def test_tests_do_not_take_the_same_turn() -> None:
     taken = set(names) - cells_of_other_turns(names, 0)
     assert len(taken) == 40
     assert {name[-2] for name in taken} == {"a", "b", "c"}
+
+
+@pytest.mark.impure
+def test_files_are_in_memory_where_there_is_room(pytestconfig: pytest.Config) -> None:
+    name = str(Path(__file__).parents[1] / "conftest.py")
+    conftest = pytestconfig.pluginmanager.get_plugin(name)
+    assert conftest is not None
+    assert conftest.folder_in_memory(free=1 << 60) is None
+    assert conftest.folder_in_memory(available=1 << 60) is None
+    folder = conftest.folder_in_memory(0, 0)
+    if folder is not None:  # there is none on other systems, or programs may not run from it
+        script = Path(folder, f"runs-{os.getpid()}")
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o700)
+        try:
+            subprocess.run([script], check=True)
+        finally:
+            script.unlink()
