@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -125,8 +125,21 @@ def pytest_collection() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _no_wait_for_the_disk() -> Iterator[None]:
     """Let files stay in memory for as long as the system likes: no test cuts the power."""
+    from hudi_core.storage.disk import Disk  # noqa: PLC0415 - workers import it, what starts them not
+
+    together = Disk.sync_all
+
+    def fsync(_: object) -> None:
+        pass
+
+    def sync_all(disk: Disk, paths: Collection[str]) -> None:
+        # threads that have nothing to wait for take longer than what they do
+        for some in [[path] for path in paths] if os.fsync is fsync else [paths]:
+            together(disk, some)
+
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(os, "fsync", lambda _: None)
+        patched.setattr(os, "fsync", fsync)
+        patched.setattr(Disk, "sync_all", sync_all)
         yield
 
 
