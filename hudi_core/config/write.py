@@ -203,6 +203,17 @@ class WriteConfig(Options, group=Group.WRITE):
     record_positions: Option[bool] = Option("hoodie.write.record.positions", default=True)
     """Whether log files name the positions that rows have in their base file. Readers find them by
     their record keys otherwise, which takes longer."""
+    partial_blocks: Option[bool] = Option(
+        "hoodie.spark.sql.merge.into.partial.updates",
+        default=False,
+        hudi_default="true",
+        reason="Hudi-Spark's incremental queries return rows of such blocks with nulls in the "
+        "other columns, and hudi-rs up to 0.4 reads no slice with one.",
+    )
+    """Whether blocks of rows that are updated in log files have the columns alone that a statement
+    sets, or that the rows of a partial upsert have, beside those of the ordering; and not whole
+    rows. So in tables that store record keys, merge by commit time or by ordering columns, and have
+    no column that marks deletes."""
     heartbeat_interval_ms: Option[int] = Option(
         "hoodie.client.heartbeat.interval_in_ms", default=60_000, parse=integer(10)
     )

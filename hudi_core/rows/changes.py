@@ -62,13 +62,15 @@ class Clause:
     """One ``WHEN ... THEN ...``.
 
     Null counts as false in ``condition``; ``None`` is always true. ``values`` has all columns of
-    the table, over the joined columns; none for deletes.
+    the table, over the joined columns; none for deletes. ``assigned`` are those that an update does
+    not take from the stored row as they are.
     """
 
     met: Met
     kind: ChangeKind
     condition: pc.Expression | None = None
     values: Mapping[str, pc.Expression] = field(default_factory=dict)
+    assigned: frozenset[str] = frozenset()
 
 
 def decide(joined: pa.Table, clauses: Sequence[Clause], staged: pa.Schema) -> pa.Table:

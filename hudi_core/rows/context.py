@@ -55,8 +55,10 @@ class WriteContext:
     ``schema`` is that which the write leaves; ``instant`` a requested time. ``tracked`` is ``None``
     where no index asks for keys. ``attempts`` and ``fetched`` (data files handed between tasks) are
     set only where all tasks run in one process. ``assigns``: incoming rows replace stored ones
-    whatever their order is, as in SQL, and keep the stored keys. ``preview`` is a folder below the
-    table for all files of a write that does not commit; ``None`` for one that does.
+    whatever their order is, as in SQL, and keep the stored keys. Rows that update keep the stored
+    values of all columns but ``assigned``, or, where that is ``None``, but those that are staged.
+    ``preview`` is a folder below the table for all files of a write that does not commit; ``None``
+    for one that does.
 
     ``knows_partitions``: the incoming rows have the columns of their partition.
     """
@@ -73,6 +75,7 @@ class WriteContext:
     fetched: FetchedFiles | None = None
     preview: str | None = None
     assigns: bool = False
+    assigned: frozenset[str] | None = None
 
     def data_path(self, partition_path: PartitionPath, file_name: str) -> str:
         """The path of a new data file, relative to the table."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.base_file.encoded_columns import plain
+from hudi_core.config.kinds import MergeMode
 from hudi_core.config.merge_rules import MergeRules, merge_rules
 from hudi_core.engine.base import TaskContext
 from hudi_core.file_slice.stored_slice import BEYOND, StoredSlice, has_deletes, stored_slice
@@ -120,10 +121,32 @@ def append_group(
             _ordering(context, item, met, gone, rules),
             _in_base(met.positions[gone]),
         ),
+        updates=len(merged.updates),
+        assigned=_assigned(context, met.arrived, rules),
     )
     changes = leave_changes(context, task, merged, met.rows, ready)
     stat = _stat(context, item, merged, len(met.arrived.inserts), written)
     return WriteStatus(group.partition_path, group.file_id, stat, written.stats, changes)
+
+
+def _assigned(
+    context: WriteContext, arrived: IncomingRows, rules: MergeRules
+) -> frozenset[str] | None:
+    """Columns that blocks of partial updates have; ``None`` where rows are to be whole.
+
+    The others keep their stored values. Those that order versions are always there.
+    """
+    table = context.table
+    if not context.write.partial_blocks or rules.fill is not None or table.makes_keys:
+        return None
+    names = context.schema.names
+    # Hudi-Spark reads no updated rows of partial blocks where a column marks deletes
+    if table.merge_mode is MergeMode.CUSTOM or marks_deletes(names, context.rules):
+        return None
+    given = arrived.staged.arrow.names if context.assigned is None else context.assigned
+    order = {name.partition(".")[0] for name in (*table.ordering_fields, *rules.order)}
+    found = frozenset(name for name in names if name in order or name in given)
+    return found if 0 < len(found) < len(names) else None
 
 
 def _met(

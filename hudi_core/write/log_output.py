@@ -1,13 +1,14 @@
 """Writes one log file: rows, and keys of deleted rows.
 
 A log is written whole, under the instant of its write: nothing is appended to it later. Its rows
-are all of the table's columns, for readers disagree on what a missing one means. Source:
+have all of the table's columns, for readers disagree on what a missing one means; but those in
+blocks that say to be of partial updates. Source:
 ``hudi-format`` section 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,7 +32,7 @@ from hudi_core.model.files import BaseFile, FileId, LogFileName, PartitionPath, 
 from hudi_core.model.stats import FileStats, joined_stats
 from hudi_core.rows.context import WriteContext
 from hudi_core.schema.alignment import with_ids
-from hudi_core.schema.table_schema import META_COLUMNS
+from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.file_output import file_options, keep_file, mark
 
@@ -76,18 +77,33 @@ def write_log(
     rows: pa.Table | None = None,
     positions: Positions | None = None,
     deletes: LogDeletes | None = None,
+    updates: int = 0,
+    assigned: Collection[str] | None = None,
 ) -> LogResult:
     """Write the log of one file group: its marker, then the file.
 
     ``base`` is the base file of the slice. ``rows`` are new versions of rows, with the meta columns
     in front; ``positions`` are those of the versions that they replace in the base file, ``None``
     where some have none. No key is among both rows and deletes: of the two, the latter would count.
+    With ``assigned`` the first ``updates`` rows go into blocks of partial updates, with those
+    columns alone. The others have blocks of their own: readers find no columns for new rows.
     """
     name = LogFileName(file_id, context.instant, _FIRST_VERSION, str(token))
     blocks: list[bytes] = []
     stats: FileStats = {}
     if rows is not None and rows.num_rows:
-        parts = list(_data_blocks(context, base, rows, positions))
+        end = updates if assigned is not None else 0
+        parts = [
+            part
+            for some, columns in ((slice(0, end), assigned), (slice(end, rows.num_rows), None))
+            for part in _data_blocks(
+                context,
+                base,
+                rows.slice(some.start, some.stop - some.start),
+                None if positions is None else positions[some],
+                columns,
+            )
+        ]
         blocks += [block for block, _ in parts]
         stats = joined_stats([of for _, of in parts])
     if deletes is not None and len(deletes.keys):
@@ -103,7 +119,11 @@ def write_log(
 
 
 def _data_blocks(
-    context: WriteContext, base: BaseFile | None, rows: pa.Table, positions: Positions | None
+    context: WriteContext,
+    base: BaseFile | None,
+    rows: pa.Table,
+    positions: Positions | None,
+    columns: Collection[str] | None,
 ) -> Iterator[tuple[bytes, FileStats]]:
     """The blocks of the rows, which readers hold one by one."""
     if positions is not None:
@@ -112,31 +132,55 @@ def _data_blocks(
     count = max(1, context.write.log_block_bytes * rows.num_rows // max(1, rows.nbytes))
     for start in range(0, rows.num_rows, count):
         places = None if positions is None else positions[start : start + count]
-        yield _data_block(context, base, rows.slice(start, count), places)
+        yield _data_block(context, base, rows.slice(start, count), places, columns)
 
 
 def _data_block(
-    context: WriteContext, base: BaseFile | None, rows: pa.Table, positions: Positions | None
+    context: WriteContext,
+    base: BaseFile | None,
+    rows: pa.Table,
+    positions: Positions | None,
+    columns: Collection[str] | None,
 ) -> tuple[bytes, FileStats]:
     schema, stored = context.schema.with_meta(), context.table.stored_meta_columns
     left_out = [one for one in META_COLUMNS if one not in stored]
     for one in left_out:
         at = rows.schema.get_field_index(one)
         rows = rows.set_column(at, schema.field(one), pa.nulls(rows.num_rows, pa.string()))
+    left: FileStats = {}
+    table = context.schema
+    if columns is not None:
+        # a row that meets a filter may do so by values that it keeps: readers look at all of them
+        names = [name for name in schema.names if name in columns or name in META_COLUMNS]
+        others = [name for name in schema.names if name not in names]
+        _, left = parquet_content(
+            rows.select(others), _selected(schema, others), file_options(context)
+        )
+        rows, schema = rows.select(names), _selected(schema, names)
+        table = replace(table, arrow=_selected(table.arrow, names))
     # hudi-rs compares nested types with those of the table's Avro schema, in which it sees no ids;
     # the block's schema has them
     plain = pa.schema(with_ids(schema, [field.with_type(pa.null()) for field in schema]))
     content, stats = parquet_content(rows, plain, file_options(context))
     stats = {path: of for path, of in stats.items() if path not in left_out}
-    header = _header(context, base, positions)
+    stats |= _without_sizes(left)
+    header = _header(context, base, positions, table)
+    if columns is not None:
+        header[HeaderKey.IS_PARTIAL] = "true"
     if context.write.log_block_format is LogBlockFormat.PARQUET:
         return encode_log_block(BlockType.PARQUET, header, content.to_pybytes()), stats
     # sizes of another encoding would be compared with those of Parquet
-    stats = {
-        path: replace(of, compressed_size=0, uncompressed_size=0) for path, of in stats.items()
-    }
+    stats = _without_sizes(stats)
     avro = avro_content(rows, header[HeaderKey.SCHEMA])
     return encode_log_block(BlockType.AVRO, header, avro), stats
+
+
+def _selected(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name in names])
+
+
+def _without_sizes(stats: FileStats) -> FileStats:
+    return {path: replace(of, compressed_size=0, uncompressed_size=0) for path, of in stats.items()}
 
 
 def _delete_block(
@@ -155,15 +199,19 @@ def _delete_block(
         content = encode_delete_content(
             [DeletedRecord(key, partition_path, value) for key, value in pairs]
         )
-    return encode_log_block(BlockType.DELETE, _header(context, base, positions), content)
+    header = _header(context, base, positions, context.schema)
+    return encode_log_block(BlockType.DELETE, header, content)
 
 
 def _header(
-    context: WriteContext, base: BaseFile | None, positions: Positions | None
+    context: WriteContext,
+    base: BaseFile | None,
+    positions: Positions | None,
+    schema: TableSchema,
 ) -> dict[HeaderKey, str]:
     header = {
         HeaderKey.INSTANT_TIME: str(context.instant),
-        HeaderKey.SCHEMA: context.schema.to_avro(context.table.name, with_meta=True),
+        HeaderKey.SCHEMA: schema.to_avro(context.table.name, with_meta=True),
     }
     if base is not None and positions is not None and context.write.record_positions:
         header |= {

@@ -128,6 +128,8 @@ def prepared_changes(
     )
     found = changes.resolve(TableColumns(client.config, step.base, context.is_global))
     staged = staged_columns(step.base.arrow, operation)
+    assigned = frozenset[str]().union(*(one.assigned for one in found.clauses))
+    context = replace(context, assigned=assigned)
     return Prepared(context, replace(step.base, arrow=staged), step, layout), found
 
 

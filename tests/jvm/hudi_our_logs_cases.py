@@ -143,6 +143,49 @@ def test_any_two_ordering_values(
         assert found == sorted((tuple(one.values()) for one in own), key=repr)
 
 
+@VERSIONS
+@pytest.mark.parametrize("form", LogBlockFormat)
+@pytest.mark.parametrize("mode", ["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"])
+def test_blocks_of_partial_updates(
+    hudi_spark: Engine, tmp_path: Path, form: LogBlockFormat, mode: str, version: str
+) -> None:
+    """Updates of some columns, beside new rows and deletes; and data skipping by two columns."""
+    columns = [("id", pa.string()), ("ts", pa.int64()), ("a", pa.int64()), ("b", pa.string())]
+    schema = pa.schema([*columns, ("c", pa.float64())])
+    options = {
+        "hoodie.write.table.version": version,
+        "hoodie.record.merge.mode": mode,
+        "hoodie.logfile.data.block.format": str(form),
+        "hoodie.spark.sql.merge.into.partial.updates": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.compact.inline": "false",
+    }
+    table = new_table(tmp_path / "t", schema, options, table_type="MERGE_ON_READ")
+    table.insert(rows(*"klmn", ts=5, a=[0, 1, 2, 3], b="b", c=0.5, schema=schema))
+    keeps = {"hoodie.table.partial.update.mode": "KEEP_VALUES"}
+
+    def agree() -> None:
+        found = hudi_spark.values(table.path, schema.names)
+        own = hudi.Table.open(table.path).to_arrow(schema.names).to_pylist()
+        assert found == sorted((tuple(one.values()) for one in own), key=repr)
+
+    table.update({"a": "100"}, where="id = 'k'")
+    agree()
+    given = rows("l", "z", ts=6, b="given")
+    table.upsert(given, options=keeps)
+    agree()
+    table.delete(where="id = 'm'")
+    table.update({"c": "NULL", "b": "'last'"}, where="id <> 'k'")
+    agree()
+    table.merge(rows("z", "y", ts=9, a=9), on="id").when_matched_update({"a": "source.a"}).execute()
+    agree()
+    # the row has one of the values by its last update, and the other by the base file
+    wanted = hudi_spark.values(table.path, ["id"], where="a = 100 AND b = 'b'")
+    assert wanted == [("k",)]
+
+
 def remaining(hudi_spark: Engine, table: hudi.Table) -> list[str]:
     found: list[str] = sorted(hudi_spark.read(table.path)["id"].to_pylist())
     assert sorted(hudi.Table.open(table.path).to_arrow()["id"].to_pylist()) == found

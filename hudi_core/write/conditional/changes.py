@@ -215,7 +215,8 @@ class ChangeWhere:
                 else pc.field(one.name)
                 for one in columns
             }
-            clause = Clause(met, table.kind_of(names), condition.expression, values)
+            kind = table.kind_of(names)
+            clause = Clause(met, kind, condition.expression, values, frozenset(names))
             read = tuple(readable.names)
         require_fit(readable, compiler.texts, [clause], columns)
         texts = tuple(one for one in compiler.texts if one.sql is not condition.text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -211,8 +211,7 @@ class _Resolving:
                 condition=condition.text,
             )
             make = self._inserted if when.kind is ChangeKind.INSERT else self._updated
-            kind, all_values = make(values, join, value_of)
-            clause = Clause(when.met, kind, condition.expression, all_values)
+            clause = make(Clause(when.met, when.kind, condition.expression), values, join, value_of)
         if condition.text is not None:
             before.append(condition.text)
         return clause
@@ -241,8 +240,8 @@ class _Resolving:
         }
 
     def _updated(
-        self, values: dict[str, Any], join: Join, value_of: _ValueOf
-    ) -> tuple[ChangeKind, dict[str, pc.Expression]]:
+        self, clause: Clause, values: dict[str, Any], join: Join, value_of: _ValueOf
+    ) -> Clause:
         # what is matched by equality has that value already
         values = {
             name: value for name, value in values.items() if not self._is_matched(name, value, join)
@@ -256,11 +255,12 @@ class _Resolving:
             else pc.field(f"{self.joined.target_prefix}{one.name}")
             for one in self.table.schema.arrow
         }
-        return self.table.kind_of([*values]), all_values
+        kind = self.table.kind_of([*values])
+        return replace(clause, kind=kind, values=all_values, assigned=frozenset(values))
 
     def _inserted(
-        self, values: dict[str, Any], _: Join, value_of: _ValueOf
-    ) -> tuple[ChangeKind, dict[str, pc.Expression]]:
+        self, clause: Clause, values: dict[str, Any], _: Join, value_of: _ValueOf
+    ) -> Clause:
         missing = sorted(self.table.key_columns.difference(values))
         if missing:
             raise RecordKeyError(
@@ -278,7 +278,7 @@ class _Resolving:
                     column=one.name,
                 )
             all_values[one.name] = value_of(values.get(one.name), one)
-        return ChangeKind.INSERT, all_values
+        return replace(clause, kind=ChangeKind.INSERT, values=all_values)
 
     def _is_matched(self, name: str, value: Any, join: Join) -> bool:
         """Whether a column is set to what it is equal to."""
