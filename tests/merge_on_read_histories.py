@@ -68,6 +68,7 @@ class History:
             "hoodie.populate.meta.fields": draw.choice(["true", "true", "false"]),
             "hoodie.logfile.data.block.format": draw.choice(["parquet", "parquet", "avro"]),
             "hoodie.spark.sql.merge.into.partial.updates": draw.choice(["true", "true", "false"]),
+            "hoodie.memory.merge.max.size": draw.choice(["1000000000", "1000000000", "1"]),
             "hoodie.compact.inline.max.delta.commits": draw.choice(["2", "3", "100"]),
             # which files of a table are clustered depends on its type
             "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",

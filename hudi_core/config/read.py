@@ -56,12 +56,13 @@ class ReadConfig(Options, group=Group.READ):
     their rows into those of the base files; `skip_merge` returns every row of both as it is, and
     leaves deletes out of account."""
     merge_memory: Option[int] = Option("hoodie.memory.merge.max.size", default=1 << 30)
-    """Bytes of log rows of one file slice, decoded, that a snapshot holds in memory; where there
-    are more, they go to temporary files on the disk, and are merged part by part."""
+    """Bytes of log rows of one file slice, decoded, that a snapshot, a compaction or a write holds
+    in memory; where there are more, they go to temporary files on the disk, and are merged part by
+    part."""
     spill_folder: Option[str | None] = Option(
         "hoodie.memory.spillable.map.path", default_text="(the system's temporary folder)"
     )
-    """Where such files are made. They have no names, and end with the read."""
+    """Where such files are made. They have no names, and end with what reads them."""
     as_of: Option[str | None] = Option("as.of.instant", parse=query_time, default_text="(now)")
     """Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 date and
     time (of whole seconds: the end of that second), or seconds or milliseconds since the epoch.

@@ -23,6 +23,7 @@ from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.options import ConfigKey, Group, Option, Options
 from hudi_core.config.parsers import integer, number, optional
+from hudi_core.config.read import ReadConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.sql import OverwriteMode, SqlConfig
@@ -257,6 +258,8 @@ class WriteConfig(Options, group=Group.WRITE):
     ttl: TtlConfig = TtlConfig()
     fsync: bool = StoreKeys.fsync.default
     extras: CommitExtras = CommitExtras()
+    merge_memory: int = ReadConfig.merge_memory.default
+    spill_folder: str | None = None
 
     @property
     def concurrency_mode(self) -> ConcurrencyMode:
@@ -301,6 +304,8 @@ class WriteConfig(Options, group=Group.WRITE):
             "partial_update_mode": MergeKeys.partial_update_mode.read(options),
             "fsync": StoreKeys.fsync.read(options),
             "extras": commit_extras(options),
+            "merge_memory": ReadConfig.merge_memory.read(options),
+            "spill_folder": ReadConfig.spill_folder.read(options),
         }
         if cls.compression_codec.read(options) != "zstd":
             derived["compression_level"] = None

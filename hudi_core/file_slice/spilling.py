@@ -6,9 +6,10 @@ one after the other. The files have no names: the system takes them away with th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile, gettempdir
 from typing import Final, Self
 
@@ -47,6 +48,22 @@ class MergeMemory:
         A shard that is merged is there twice.
         """
         return int(min(max(2, -(-2 * size // self.limit)), _MOST_SHARDS))
+
+    def mapped(self, schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
+        """Tables of one schema as one whose values stay on the disk until they are used."""
+        with self.handled():
+            file = TemporaryFile(dir=self.folder)  # noqa: SIM115 - closed below
+        with file:
+            with self.handled():
+                writer = pa.ipc.new_stream(file, schema)
+            for rows in tables:
+                with self.handled():
+                    writer.write_table(rows)
+            with self.handled():
+                writer.close()
+                file.flush()
+                content = mmap(file.fileno(), 0, access=ACCESS_READ)
+        return pa.ipc.open_stream(pa.py_buffer(content)).read_all()
 
     @contextmanager
     def handled(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.base_file.encoded_columns import plain
 from hudi_core.base_file.file_keys import FileKeys
@@ -26,10 +27,10 @@ from hudi_core.log_format.block import BlockType
 from hudi_core.model.files import BaseFile, FileStatus, LogFileName
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions
+from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import Mask
 from hudi_core.schema.table_schema import RECORD_KEY
 
-_HELD_BYTES: Final = 1 << 30
 _ABSENT: Final = -1
 _NONE: Final = np.empty(0, np.int64)
 BEYOND: Final = 1 << 30
@@ -105,8 +106,8 @@ class StoredSlice:
     """The rows of a slice, in some columns at least.
 
     ``dead`` are positions of rows of the base file that logs replaced or deleted; ``tail`` are the
-    rows that logs have instead of these, or beside them. The latter have positions from
-    :data:`BEYOND` on.
+    rows that logs have instead of these, or beside them. The latter, ``added`` in the order of
+    their keys, have positions from :data:`BEYOND` on: the same whatever columns are read.
     """
 
     files: FileContext
@@ -114,6 +115,7 @@ class StoredSlice:
     dead: Positions
     tail: pa.Table
     replaced: Positions
+    added: Positions
 
     @cached_property
     def _tail_of_dead(self) -> Positions:
@@ -123,18 +125,13 @@ class StoredSlice:
         rows[np.searchsorted(self.dead, self.replaced[in_base])] = in_base
         return rows
 
-    @cached_property
-    def _added(self) -> Positions:
-        """Rows of the tail that no row of the base file became."""
-        return np.flatnonzero(self.replaced < 0)
-
     @property
     def added_keys(self) -> pa.Array:
         """Record keys of rows that only logs have.
 
         Their positions begin at :data:`BEYOND`.
         """
-        return self.tail.column(RECORD_KEY).combine_chunks().take(pa.array(self._added))
+        return self.tail.column(RECORD_KEY).combine_chunks().take(pa.array(self.added))
 
     def added_rows(self, positions: Positions, names: Sequence[str]) -> pa.Table:
         """Rows that only logs have, at their positions."""
@@ -165,7 +162,7 @@ class StoredSlice:
         found = taken(WrittenBase(self.files, self.base), names, positions[in_base])
         if in_base.all():
             return found
-        chosen = [self._replacing(positions[dead]), self._added[positions[beyond] - BEYOND]]
+        chosen = [self._replacing(positions[dead]), self.added[positions[beyond] - BEYOND]]
         own = self.tail.select(list(names)).take(pa.array(np.concatenate(chosen)))
         both = pa.concat_tables([found, own.cast(found.schema)])
         order = np.empty(len(positions), np.int64)
@@ -184,14 +181,14 @@ class StoredSlice:
             alive = self._base_rows - len(self.dead)
             replacing = self._replacing(positions[dead])
             found[dead] = np.where(replacing == _ABSENT, _ABSENT, alive + replacing)
-            found[beyond] = alive + self._added[positions[beyond] - BEYOND]
+            found[beyond] = alive + self.added[positions[beyond] - BEYOND]
         return found
 
     def positions(self, places: Positions) -> Positions:
         """Positions in the base file of present rows; the reverse of :meth:`places`."""
         alive = np.delete(np.arange(self._base_rows), self.dead)
         tail = self.replaced.copy()
-        tail[self._added] = BEYOND + np.arange(len(self._added))
+        tail[self.added] = BEYOND + np.arange(len(self.added))
         found: Positions = np.concatenate([alive, tail])[places]
         return found
 
@@ -226,12 +223,13 @@ def own_instants(logs: Iterable[FileStatus]) -> OwnInstants:
 
 
 def stored_slice(
-    files: FileContext, base: BaseFile, columns: Collection[str], rows: pa.Table | None = None
+    files: WriteContext, base: BaseFile, columns: Collection[str], rows: pa.Table | None = None
 ) -> StoredSlice:
     """Read what the logs of a slice make of its base file.
 
     ``base`` has the logs; ``columns`` are those that are wanted of their rows. ``rows`` are all
-    of the base file, where they are in memory.
+    of the base file, where they are in memory. Log rows are on the disk where they take more than
+    the write may hold.
     """
     schema = files.schema.with_meta()
     keys = FileKeys(files.base_path, files.table, files.schema)
@@ -241,23 +239,29 @@ def stored_slice(
     names = [name for name in schema.names if name in wanted]
     nothing = pa.schema([schema.field(name) for name in names]).empty_table()
     if not base.logs:
-        return StoredSlice(files, base, _NONE, nothing, _NONE)
-    merging = SliceMerging(
-        files.files,
-        schema,
-        merge_rules(files.table),
-        keys,
-        own_instants(base.logs),
-        MergeMemory(_HELD_BYTES),
-    )
+        return StoredSlice(files, base, _NONE, nothing, _NONE, _NONE)
+    memory = MergeMemory(files.write.merge_memory, files.write.spill_folder)
+    instants = own_instants(base.logs)
+    merging = SliceMerging(files.files, schema, merge_rules(files.table), keys, instants, memory)
     stored: BaseRows = WrittenBase(files, base)
     if rows is not None:
         stored = HeldBase(base, rows, schema)
     with merging.merged(base.logs, None, stored, names) as found:
         if found is None:
-            return StoredSlice(files, base, _NONE, nothing, _NONE)
-        tail = pa.concat_tables([nothing, *(rows.select(names) for rows in found.tail)])
+            return StoredSlice(files, base, _NONE, nothing, _NONE, _NONE)
+        added = np.flatnonzero(found.replaced < 0)
+        held = names if RECORD_KEY in names or not len(added) else [*names, RECORD_KEY]
+        empty = pa.schema([schema.field(name) for name in held]).empty_table()
+        parts = (rows.select(held) for rows in found.tail)
+        if found.held:
+            tail = pa.concat_tables([empty, *parts])
+        else:
+            tail = memory.mapped(empty.schema, parts)
+    if len(added):
+        # columns that blocks of partial updates lack make for another order of the tail
+        added = added[pc.sort_indices(tail.column(RECORD_KEY).take(pa.array(added))).to_numpy()]
+        tail = tail.select(names)
     if keys.are_made and RECORD_KEY in names:
         at = tail.schema.get_field_index(RECORD_KEY)
         tail = tail.set_column(at, tail.schema.field(at), keys.made(tail, base.path))
-    return StoredSlice(files, base, found.dead, tail, found.replaced)
+    return StoredSlice(files, base, found.dead, tail, found.replaced, added)

@@ -7,6 +7,7 @@ import os
 import random
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,17 @@ from pyroaring import BitMap64
 import hudi_core as hudi
 from hudi_core.avro.wrappers import Wrapped
 from hudi_core.config.kinds import LogBlockFormat
+from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     CorruptMetadataError,
     HudiError,
     StorageError,
     UnsupportedTableError,
 )
+from hudi_core.file_slice.stored_slice import stored_slice
 from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
 from hudi_core.log_format.positions import decode_positions, encode_positions
+from hudi_core.rows.context import WriteContext
 from tests.foreign import by_hudi_rs
 from tests.log_files import (
     NO_METADATA_TABLE,
@@ -40,6 +44,7 @@ from tests.log_files import (
     positions,
     put_log,
 )
+from tests.property.test_metadata_model import client_of
 from tests.samples import IS_WHOLE
 from tests.tables import copied, new_table, rows
 from tests.unit.refusals import refused
@@ -504,3 +509,42 @@ def test_changed_bytes_are_errors_or_rows(table: hudi.Table, kind: BlockType) ->
         except HudiError as error:
             outcomes.add(type(error).__name__)
     assert {"rows", "CorruptMetadataError"} <= outcomes
+
+
+def test_a_write_holds_the_log_rows_that_it_may(tmp_path: Path) -> None:
+    folder = tmp_path / "spilled"
+    folder.mkdir()
+    options = {
+        "hoodie.memory.merge.max.size": "1000",
+        "hoodie.memory.spillable.map.path": str(folder),
+        "hoodie.compact.inline": "false",
+    }
+    table = new_table(tmp_path / "t", SCHEMA_OF_LOGS, NO_METADATA_TABLE, table_type="MERGE_ON_READ")
+    keys = [f"{number:05}" for number in range(20_000)]
+    table.insert(rows(*keys, ts=1, w="old", schema=SCHEMA_OF_LOGS))
+    table.upsert(rows(*keys[:-5], ts=2, w="w" * 100, schema=SCHEMA_OF_LOGS))
+    [one] = table.file_slices()
+    assert one.base_file is not None
+    client = client_of(Path(table.path))
+    config = WriteConfig.from_options(options)
+    time = later(one.base_instant, 100_000)
+    context = WriteContext(
+        client.base_path, client.storage_options, client.config, client.schema, config, time
+    )
+    base = replace(one.base_file, logs=tuple(log.status for log in one.log_files))
+    before = pa.total_allocated_bytes()
+    stored = stored_slice(context, base, client.schema.names)
+    held = pa.total_allocated_bytes() - before
+    assert stored.tail.nbytes > 2_000_000
+    assert held < 500_000
+    places = np.array([0, 7, 19_999])
+    assert stored.rows(places, ["ts"])["ts"].to_pylist() == [2, 2, 1]
+    del stored
+    assert not open_files(folder)
+
+    given = rows(keys[0], keys[-1], ts=3, w="new").cast(SCHEMA_OF_LOGS)
+    result = hudi.Table.open(table.path, options).upsert(given)
+    assert result.updated == 2
+    folder.rmdir()
+    with refused(Path(table.path), StorageError, "hoodie.memory.spillable.map.path"):
+        hudi.Table.open(table.path, options).upsert(given)

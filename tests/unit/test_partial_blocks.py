@@ -172,6 +172,23 @@ def test_new_rows_have_whole_blocks_beside_updates(tmp_path: Path) -> None:
     assert columns(blocks(tables[1])[-1]) == (True, ["ts", "a"])
 
 
+@pytest.mark.parametrize("memory", ["1", "1000000"])
+def test_rows_that_only_logs_have_are_found_again(tmp_path: Path, memory: str) -> None:
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    tables = made(tmp_path, {**buckets, "hoodie.memory.merge.max.size": memory})
+    new = [{"id": key, "ts": 5, "a": ord(key), "b": key, "c": [1.0]} for key in "zywvxt"]
+    changed = pa.table({"id": ["y", "w", "t"], "ts": [6, 6, 6], "b": ["q", "r", "s"]})
+
+    same(tables, lambda table: table.upsert(pa.Table.from_pylist(new, COLUMNS)))
+    same(tables, lambda table: table.update({"b": "'up'"}, where="id IN ('z', 'v')"))
+    found = same(tables, lambda table: table.upsert(changed, options=KEEPS))
+    assert [row["a"] for row in found[4:]] == [ord(key) for key in "tvwxyz"]
+
+    same(tables, lambda table: table.delete(where="id IN ('y', 'k')"))
+    found = same(tables, lambda table: table.update({"c": "array(a, 0)"}, where="id > 'l'"))
+    assert [row["c"] for row in found[3:]] == [[float(ord(key)), 0.0] for key in "tvwxz"]
+
+
 def test_a_deleted_row_comes_again_whole(tmp_path: Path) -> None:
     tables = made(tmp_path, {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"})
     given = pa.table({"id": ["k", "l"], "ts": [1, 1], "a": [8, 9]})
