@@ -27,11 +27,14 @@ def plan_of(
     opened = opened.seeing(opened.client.timeline())
     client, timeline = opened.client, opened.timeline()
     if query.query_type is not QueryType.INCREMENTAL:
-        bases = query.query_type is QueryType.READ_OPTIMIZED
-        snapshot = SnapshotQuery(client, opened.lister(), timeline, base_files_only=bases)
-        plan = snapshot.plan(query.as_of, row_filter, within)
-        skips = query.merge_type is MergeType.SKIPPED
-        return replace(plan, skips_merge=True) if skips else plan
+        snapshot = SnapshotQuery(
+            client,
+            opened.lister(),
+            timeline,
+            base_files_only=query.query_type is QueryType.READ_OPTIMIZED,
+            skips_merge=query.merge_type is MergeType.SKIPPED,
+        )
+        return snapshot.plan(query.as_of, row_filter, within)
     changed = IncrementalQuery(client, timeline, opened.lister())
     try:
         plan = changed.plan(query.begin, query.end, row_filter)

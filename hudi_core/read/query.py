@@ -11,7 +11,9 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.actions.clean import require_not_cleaned
+from hudi_core.config.kinds import MergeType
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.config.support import require_readable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
@@ -63,8 +65,8 @@ class SnapshotQuery:
     """Reads one table at one state of its timeline.
 
     ``timeline`` is fenced by the table's format. ``base_files_only`` is Hudi's read-optimized
-    query: what logs changed since is not seen. ``known`` caches what is known of this state, and is
-    added to.
+    query: what logs changed since is not seen. ``skips_merge``: all rows are returned as they were
+    written. ``known`` caches what is known of this state, and is added to.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class SnapshotQuery:
         timeline: TimelineView,
         *,
         base_files_only: bool = False,
+        skips_merge: bool = False,
         known: KnownState | None = None,
     ) -> None:
         require_readable_table(client.config, client.base_path, base_files_only=base_files_only)
@@ -82,6 +85,7 @@ class SnapshotQuery:
         self._known = known or KnownState()
         self._timeline = timeline
         self._base_files_only = base_files_only
+        self._skips_merge = skips_merge
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -129,7 +133,7 @@ class SnapshotQuery:
 
     def _plan_of(self, slices: Sequence[FileSlice], until: InstantTime | None) -> ReadPlan:
         files = tuple(self.planned_slices(slices, until))
-        return ReadPlan(files, self.schema, timeline=self._timeline)
+        return ReadPlan(files, self.schema, timeline=self._timeline, skips_merge=self._skips_merge)
 
     @cached_property
     def latest_time(self) -> InstantTime | None:
@@ -433,7 +437,17 @@ class LatestState:
         self._newest: tuple[TableConfig, Timeline, tuple[Instant, ...], KnownState] | None = None
 
     def query(self, opened: OpenTable) -> SnapshotQuery:
-        """A query of the table at the timeline that it sees."""
+        """A query of the table at the timeline that it sees.
+
+        The options that the table was opened with say which rows of a state are read.
+        """
+        asked = ReadConfig.from_options(opened.client.options)
+        if asked.query_type is QueryType.INCREMENTAL:
+            raise ReadConfig.query_type.refused(
+                asked.query_type,
+                "this reads a state of the table",
+                "Call Table.incremental or Table.changes, or leave the option out.",
+            )
         config, timeline, fenced = opened.client.config, opened.client.timeline(), opened.timeline()
         newest = self._newest  # looked at once: another thread may put the next one there
         if MetadataConfig.from_options(opened.client.options).validate:
@@ -447,4 +461,11 @@ class LatestState:
         else:
             known = KnownState()
             self._newest = config, timeline, fenced.instants, known
-        return SnapshotQuery(opened.client, opened.lister(), fenced, known=known)
+        return SnapshotQuery(
+            opened.client,
+            opened.lister(),
+            fenced,
+            base_files_only=asked.query_type is QueryType.READ_OPTIMIZED,
+            skips_merge=asked.merge_type is MergeType.SKIPPED,
+            known=known,
+        )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from hudi_core.config.options import GivenOptions, is_secret_name
+from hudi_core.config.read import ReadConfig
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.sql import SqlLimits
 from hudi_core.config.sync import SyncConfig
@@ -23,7 +24,7 @@ from hudi_core.read.changes.changed_rows import ChangedRows
 from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.query import LatestState, SnapshotQuery
-from hudi_core.read.query_times import QueryTime, completed_time
+from hudi_core.read.query_times import QueryTime, completed_time, requested_time
 from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.changed_options import still_given
 from hudi_core.services.clustering import cluster_after_commit
@@ -121,6 +122,10 @@ class TableSession:
             opened = opened.on(engine_of(spark))
         return self.latest.query(opened)
 
+    def at(self, as_of: QueryTime | None) -> str | None:
+        """The state that a query asks for, or else the options of the table."""
+        return ReadConfig.as_of.read(self.options) if as_of is None else requested_time(as_of)
+
     def changes(
         self,
         begin: QueryTime | None,
@@ -131,8 +136,11 @@ class TableSession:
         """What the commits of a window changed."""
         opened = self.present()
         query = IncrementalQuery(opened.client, opened.timeline(), opened.lister())
-        window = completed_time(begin), completed_time(end)
-        return ChangedRows(query, window, names_of(columns), row_filter)
+        first, last = (
+            option.read(self.options) if given is None else completed_time(given)
+            for option, given in ((ReadConfig.begin, begin), (ReadConfig.end, end))
+        )
+        return ChangedRows(query, (first, last), names_of(columns), row_filter)
 
     # --- writes ----------------------------------------------------------------------------------
 

@@ -135,6 +135,9 @@ class Table:
         Where to go back to: an instant, its requested time, a date and time (of the table's zone
         where it has none), a date, or a string of one of these. A time before the first commit
         or after now is a :class:`~hudi_core.errors.TimeOutOfRangeError`.
+
+    Options of reads (``as.of.instant``, ``hoodie.datasource.query.type``, and others) that the
+    table was opened with hold where an argument does not say otherwise.
     """
 
     def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
@@ -397,7 +400,7 @@ class Table:
         filter: RowFilter | None = None,  # noqa: A002
     ) -> tuple[FileSlice, ...]:
         """Return the file slices a snapshot query reads."""
-        return self._session.snapshot().file_slices(requested_time(as_of), filter)
+        return self._session.snapshot().file_slices(self._session.at(as_of), filter)
 
     def to_arrow(
         self,
@@ -406,7 +409,7 @@ class Table:
         as_of: QueryTime | None = None,
     ) -> pa.Table:
         """Return the rows as an Arrow table."""
-        return self._session.snapshot().to_table(names_of(columns), filter, requested_time(as_of))
+        return self._session.snapshot().to_table(names_of(columns), filter, self._session.at(as_of))
 
     def to_batches(
         self,
@@ -418,7 +421,7 @@ class Table:
 
         They need not fit into memory.
         """
-        return self._session.snapshot().to_arrow(names_of(columns), filter, requested_time(as_of))
+        return self._session.snapshot().to_arrow(names_of(columns), filter, self._session.at(as_of))
 
     def to_pandas(
         self,
@@ -457,7 +460,7 @@ class Table:
         from hudi_core.read.dataset import HudiDataset  # noqa: PLC0415 - pyarrow.dataset's pandas
 
         query = self._session.snapshot()
-        return HudiDataset(query, requested_time(as_of), filter, self._session.snapshot)
+        return HudiDataset(query, self._session.at(as_of), filter, self._session.snapshot)
 
     def head(
         self,
@@ -467,7 +470,9 @@ class Table:
         as_of: QueryTime | None = None,
     ) -> pa.Table:
         """Return some rows of the first files, in no particular order."""
-        return self._session.snapshot().head(rows, names_of(columns), filter, requested_time(as_of))
+        return self._session.snapshot().head(
+            rows, names_of(columns), filter, self._session.at(as_of)
+        )
 
     def count(
         self,
@@ -478,7 +483,7 @@ class Table:
 
         Without a filter no data file is read for it.
         """
-        return self._session.snapshot().count(filter, requested_time(as_of))
+        return self._session.snapshot().count(filter, self._session.at(as_of))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Return the rows to whatever takes Arrow streams, such as ``polars.DataFrame(table)``."""
@@ -503,7 +508,7 @@ class Table:
         the call: a further call gives what was written since.
         """
         query = self._session.snapshot(spark)
-        plan = query.plan(requested_time(as_of), filter)
+        plan = query.plan(self._session.at(as_of), filter)
         return frame_of_plan(spark, query.client, plan, names_of(columns), filter)
 
     # --- changes ---------------------------------------------------------------------------------
