@@ -59,6 +59,9 @@ class StreamSinkConfig(Options, group=Group.WRITE):
     )
     """Streaming sink: whether batches of a MERGE_ON_READ table are followed by no compactions, as
     another process schedules and runs them."""
+    compacts: Option[bool] = Option("hoodie.datasource.compaction.async.enable", default=True)
+    """Streaming sink: whether compactions that are due run between batches; an explicit true goes
+    before hoodie.compact.inline=false. Other writes follow hoodie.compact.inline alone."""
 
 
 class StreamSourceConfig(Options, group=Group.READ):

@@ -252,6 +252,10 @@ def _write_once(
     if StreamSinkConfig.disables_compaction.read(options):
         kept_off = (CompactionConfig.inline, CompactionConfig.schedule_inline)
         options = {**options, **{key.key: "false" for key in kept_off}}
+    elif StreamSinkConfig.compacts.is_given(options):
+        compacts, inline = StreamSinkConfig.compacts.read(options), CompactionConfig.inline
+        if compacts or not inline.is_given(options):
+            options = {**options, inline.key: str(compacts).lower()}
     return write(
         rows(),
         path,

@@ -81,6 +81,30 @@ def test_compactions_between_batches(tmp_path: Path) -> None:
     assert ids(tmp_path) == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("asked", "inline", "compacts"),
+    [
+        ("false", None, False),
+        ("false", "true", True),
+        ("true", "false", True),
+        (None, "false", False),
+    ],
+)
+def test_streams_are_asked_for_compactions(
+    tmp_path: Path, asked: str | None, inline: str | None, compacts: bool
+) -> None:
+    given = {
+        "hoodie.datasource.compaction.async.enable": asked,
+        "hoodie.compact.inline": inline,
+        "hoodie.compact.inline.max.delta.commits": "2",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    for number in range(3):
+        put(tmp_path, number, 1, 2, **{key: value for key, value in given.items() if value})
+    instants = hudi.Table.open(tmp_path).timeline.instants
+    assert (hudi.Action.COMMIT in {one.action for one in instants}) is compacts
+
+
 def test_a_batch_is_written_once_by_each_query(tmp_path: Path) -> None:
     path = tmp_path / "t"
     insert = {"hoodie.datasource.write.operation": "insert"}
