@@ -74,6 +74,9 @@ class History:
             "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",
         }
         if draw.random() < 0.3:
+            self.options |= {"hoodie.logfile.data.block.max.size": "300"}
+            self.options |= {"hoodie.logfile.max.size": draw.choice(["1", "9000"])}
+        if draw.random() < 0.3:
             self.options["hoodie.parquet.small.file.limit"] = "0"
         is_ordered = bool(merging) and "COMMIT_TIME_ORDERING" not in merging.values()
         self.is_ordered = is_ordered or draw.random() < 0.5

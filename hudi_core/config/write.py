@@ -201,6 +201,11 @@ class WriteConfig(Options, group=Group.WRITE):
     )
     """Bytes of rows, as they are in memory, after which a log file gets another block for those
     that follow. Readers have one block in memory at a time."""
+    log_file_bytes: Option[int] = Option(
+        "hoodie.logfile.max.size", default=1024 * _MIB, parse=integer(1)
+    )
+    """Bytes of a log file from which on further blocks of a write go into another one, of the next
+    version. Each write begins a log file in any case."""
     record_positions: Option[bool] = Option("hoodie.write.record.positions", default=True)
     """Whether log files name the positions that rows have in their base file. Readers find them by
     their record keys otherwise, which takes longer."""

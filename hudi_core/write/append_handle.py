@@ -46,7 +46,6 @@ from hudi_core.write.merge_handle import (
     write_group,
 )
 
-_VERSION: Final = 1
 _NONE: Final = np.empty(0, dtype=np.int64)
 
 
@@ -79,23 +78,38 @@ def _in_base(positions: Positions) -> Positions | None:
 
 def append_group(
     task: TaskContext, item: GroupTask, context: WriteContext, staged_schema: TableSchema
-) -> WriteStatus | None:
+) -> list[WriteStatus]:
     """Write a group's changes into a log, or its next base file.
 
-    ``None`` when no incoming row changes the group.
+    There is no status when no incoming row changes the group, and one for each log file.
     """
     group, base = item.group, item.group.base_file
-    if not group.appends or base is None:
-        return write_group(task, item, context, staged_schema)
+    if group.appends and base is not None:
+        found = _appended(task, item, base, context, staged_schema)
+        if found is not None:
+            return found
+    status = write_group(task, item, context, staged_schema)
+    return [] if status is None else [status]
+
+
+def _appended(
+    task: TaskContext,
+    item: GroupTask,
+    base: BaseFile,
+    context: WriteContext,
+    staged_schema: TableSchema,
+) -> list[WriteStatus] | None:
+    """Write changes into a log; ``None`` where it cannot hold the outcome."""
+    group = item.group
     arrived = arrivals(context, group, item.parts, item.tagged, staged_schema)
     rules = merge_rules(context.table)
     asks = item.updates_on_insert(context) or item.keeps_last(context)
     met = None if asks and len(arrived.inserts) else _met(context, item, arrived, base, rules)
     if met is None:
-        return write_group(task, item, context, staged_schema)
+        return None
     merged = merged_rows(context, item, met.arrived, met.rows)
     if merged.changes_nothing and not len(met.arrived.inserts):
-        return None
+        return []
     if item.operation.deletes:
         ready = context.schema.with_meta().empty_table()
     else:
@@ -106,9 +120,9 @@ def append_group(
         origin = RowOrigin(group.partition_path, group.file_id, task.task)
         ready = with_meta_columns(whole, keys, context, origin)
     if _loses(context, ready, merged, met.rows, rules):
-        return write_group(task, item, context, staged_schema)
+        return None
     gone = np.setdiff1d(merged.removed, merged.replaced, assume_unique=True)
-    written = write_log(
+    logs = write_log(
         context,
         group.partition_path,
         group.file_id,
@@ -125,8 +139,11 @@ def append_group(
         assigned=_assigned(context, met.arrived, rules),
     )
     changes = leave_changes(context, task, merged, met.rows, ready)
-    stat = _stat(context, item, merged, len(met.arrived.inserts), written)
-    return WriteStatus(group.partition_path, group.file_id, stat, written.stats, changes)
+    first, *rest = (
+        WriteStatus(group.partition_path, group.file_id, _stat(context, item, log), log.stats)
+        for log in logs
+    )
+    return [replace(first, changed_keys=changes), *rest]
 
 
 def _assigned(
@@ -275,22 +292,20 @@ def _ordering(
     ]
 
 
-def _stat(
-    context: WriteContext, item: GroupTask, merged: Merged, added: int, written: LogResult
-) -> WriteStat:
-    base, updates = item.group.base_file, len(merged.updates)
+def _stat(context: WriteContext, item: GroupTask, written: LogResult) -> WriteStat:
+    base = item.group.base_file
     return WriteStat(
         file_id=item.group.file_id,
         path=written.path,
         prev_commit=context.instant,
-        num_writes=updates + added,
-        num_deletes=merged.deletes,
-        num_update_writes=updates,
-        num_inserts=added,
+        num_writes=written.rows,
+        num_deletes=written.deletes,
+        num_update_writes=written.updates,
+        num_inserts=written.rows - written.updates,
         total_write_bytes=written.size,
         file_size_in_bytes=written.size,
         partition_path=item.group.partition_path,
-        log_version=_VERSION,
+        log_version=written.version,
         log_offset=0,
         base_file=None if base is None else base.status.name,
         log_files=(written.name,),

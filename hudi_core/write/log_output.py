@@ -8,7 +8,7 @@ blocks that say to be of partial updates. Source:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,6 +31,7 @@ from hudi_core.log_format.positions import Positions, encode_positions
 from hudi_core.model.files import BaseFile, FileId, LogFileName, PartitionPath, WriteToken
 from hudi_core.model.stats import FileStats, joined_stats
 from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import Mask
 from hudi_core.schema.alignment import with_ids
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.txn.markers import MarkerKind
@@ -63,8 +64,23 @@ class LogResult:
 
     name: str
     path: str
+    version: int
     size: int
     stats: FileStats
+    rows: int
+    updates: int
+    deletes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """An encoded block; of its rows some update others."""
+
+    data: bytes
+    stats: FileStats | None = None
+    rows: int = 0
+    updates: int = 0
+    deletes: int = 0
 
 
 def write_log(
@@ -79,60 +95,95 @@ def write_log(
     deletes: LogDeletes | None = None,
     updates: int = 0,
     assigned: Collection[str] | None = None,
-) -> LogResult:
-    """Write the log of one file group: its marker, then the file.
+) -> list[LogResult]:
+    """Write the log of one file group: its marker, then the file; several where it is large.
 
     ``base`` is the base file of the slice. ``rows`` are new versions of rows, with the meta columns
-    in front; ``positions`` are those of the versions that they replace in the base file, ``None``
-    where some have none. No key is among both rows and deletes: of the two, the latter would count.
-    With ``assigned`` the first ``updates`` rows go into blocks of partial updates, with those
-    columns alone. The others have blocks of their own: readers find no columns for new rows.
+    in front, of which the first ``updates`` take the place of others; ``positions`` are those of
+    the versions that they replace in the base file, ``None`` where some have none. No key is among
+    both rows and deletes: of the two, the latter would count.
+    With ``assigned`` these go into blocks of partial updates, with those columns alone. The others
+    have blocks of their own: readers find no columns for new rows.
     """
-    name = LogFileName(file_id, context.instant, _FIRST_VERSION, str(token))
-    blocks: list[bytes] = []
-    stats: FileStats = {}
+    blocks: list[_Block] = []
     if rows is not None and rows.num_rows:
+        are_updates = np.arange(rows.num_rows) < updates
         end = updates if assigned is not None else 0
-        parts = [
-            part
-            for some, columns in ((slice(0, end), assigned), (slice(end, rows.num_rows), None))
-            for part in _data_blocks(
-                context,
-                base,
-                rows.slice(some.start, some.stop - some.start),
-                None if positions is None else positions[some],
-                columns,
-            )
-        ]
-        blocks += [block for block, _ in parts]
-        stats = joined_stats([of for _, of in parts])
+        for some, columns in ((slice(0, end), assigned), (slice(end, rows.num_rows), None)):
+            part = rows.slice(some.start, some.stop - some.start)
+            places = None if positions is None else positions[some]
+            blocks += _data_blocks(context, base, _Rows(part, places, are_updates[some], columns))
     if deletes is not None and len(deletes.keys):
         blocks.append(_delete_block(context, partition_path, base, deletes))
-    data = b"".join(blocks)
+    return [
+        _write_file(context, partition_path, LogFileName(file_id, context.instant, *of), some)
+        for some, of in _files(blocks, context.write.log_file_bytes, token)
+    ]
+
+
+def _files(
+    blocks: Iterable[_Block], limit: int, token: WriteToken
+) -> Iterator[tuple[list[_Block], tuple[int, str]]]:
+    """The blocks of each file, with its version and token."""
+    version, held = _FIRST_VERSION, list[_Block]()
+    for block in blocks:
+        if sum(len(one.data) for one in held) >= limit:
+            yield held, (version, str(token))
+            version, held = version + 1, []
+        held.append(block)
+    yield held, (version, str(token))
+
+
+def _write_file(
+    context: WriteContext,
+    partition_path: PartitionPath,
+    name: LogFileName,
+    blocks: Sequence[_Block],
+) -> LogResult:
+    data = b"".join(block.data for block in blocks)
     mark(context, partition_path, str(name), MarkerKind.APPEND)
     path = context.data_path(partition_path, str(name))
     # in this process, files are flushed while others are written
     storage = context.files.storage(fsync=context.write.fsync and context.attempts is None)
     storage.put_if_absent(path, data)
     keep_file(context, path)
-    return LogResult(str(name), path, len(data), stats)
+    return LogResult(
+        str(name),
+        path,
+        name.version,
+        len(data),
+        joined_stats([block.stats for block in blocks if block.stats is not None]),
+        *(
+            sum(counts)
+            for counts in zip(*((b.rows, b.updates, b.deletes) for b in blocks), strict=True)
+        ),
+    )
 
 
-def _data_blocks(
-    context: WriteContext,
-    base: BaseFile | None,
-    rows: pa.Table,
-    positions: Positions | None,
-    columns: Collection[str] | None,
-) -> Iterator[tuple[bytes, FileStats]]:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of data blocks; ``columns`` are those of partial updates."""
+
+    rows: pa.Table
+    positions: Positions | None
+    are_updates: Mask
+    columns: Collection[str] | None
+
+
+def _data_blocks(context: WriteContext, base: BaseFile | None, of: _Rows) -> Iterator[_Block]:
     """The blocks of the rows, which readers hold one by one."""
+    rows, positions, are_updates = of.rows, of.positions, of.are_updates
     if positions is not None:
         order = np.argsort(positions)
         rows, positions = rows.take(pa.array(order)), positions[order]
+        are_updates = are_updates[order]
     count = max(1, context.write.log_block_bytes * rows.num_rows // max(1, rows.nbytes))
     for start in range(0, rows.num_rows, count):
         places = None if positions is None else positions[start : start + count]
-        yield _data_block(context, base, rows.slice(start, count), places, columns)
+        some = rows.slice(start, count)
+        data, stats = _data_block(context, base, some, places, of.columns)
+        updates = int(are_updates[start : start + count].sum())
+        yield _Block(data, stats, some.num_rows, updates)
 
 
 def _data_block(
@@ -185,7 +236,7 @@ def _without_sizes(stats: FileStats) -> FileStats:
 
 def _delete_block(
     context: WriteContext, partition_path: PartitionPath, base: BaseFile | None, deletes: LogDeletes
-) -> bytes:
+) -> _Block:
     keys, positions, order = deletes.keys, deletes.positions, deletes.order
     if positions is not None:
         places = np.argsort(positions)
@@ -200,7 +251,7 @@ def _delete_block(
             [DeletedRecord(key, partition_path, value) for key, value in pairs]
         )
     header = _header(context, base, positions, context.schema)
-    return encode_log_block(BlockType.DELETE, header, content)
+    return _Block(encode_log_block(BlockType.DELETE, header, content), deletes=len(keys))
 
 
 def _header(

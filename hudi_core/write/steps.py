@@ -45,7 +45,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.conflicts import require_no_early_conflicts
 from hudi_core.write.append_handle import append_group
 from hudi_core.write.bulk_insert import bulk_insert_rows
-from hudi_core.write.merge_handle import GroupTask, write_group
+from hudi_core.write.merge_handle import GroupTask
 from hudi_core.write.nesting import can_nest, require_unnested_partitions, unmark_partitions
 from hudi_core.write.planning import (
     BucketAssignment,
@@ -429,11 +429,10 @@ class WriteSteps:
             for group in groups
         ]
         warn_of_logs(groups, self.context.base_path)
-        write = append_group if self.context.appends else write_group
-        function = partial(write, context=self.context, staged_schema=self.staged)
+        function = partial(append_group, context=self.context, staged_schema=self.staged)
         weights = [group.weight for group in groups]
         written = self.engine.map_tasks(tasks, function, _WRITE, weights)
-        return [status for status in written if status is not None]
+        return [status for some in written for status in some]
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:

@@ -23,7 +23,7 @@ from hudi_core.avro.wrappers import ARRAY, Wrapped
 from hudi_core.base_file.writer import BaseFileWriter
 from hudi_core.config.kinds import LogBlockFormat
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import IncompleteCommitError
+from hudi_core.errors import IncompleteCommitError, InvalidOptionError
 from hudi_core.file_slice.log_rows import wrapped_numbers, wrapped_orders
 from hudi_core.log_format.block import (
     NATURAL_ORDER,
@@ -92,7 +92,7 @@ class Log:
     ) -> LogResult:
         """Write rows, which replace those of some positions, and deletes."""
         written = None if data is None else self.with_meta(data)
-        return write_log(
+        [result] = write_log(
             self.context,
             self.into.partition_path,
             self.into.file_id,
@@ -102,6 +102,7 @@ class Log:
             positions=None if at is None else np.array(at),
             deletes=deletes,
         )
+        return result
 
     def with_meta(self, data: pa.Table) -> pa.Table:
         keys = data.column(0).cast(pa.string())
@@ -532,3 +533,54 @@ def test_any_two_ordering_values(
 
 def versions(found: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
     return {one["id"]: (str(one["ts"]), one["w"]) for one in found}
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "RECORD_INDEX"])
+def test_large_logs_go_on_in_the_next_file(tmp_path: Path, index: str) -> None:
+    options = {
+        "hoodie.logfile.data.block.max.size": "1000",
+        "hoodie.logfile.max.size": "8000",
+        "hoodie.compact.inline": "false",
+        "hoodie.index.type": index,
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+    }
+    table = new_table(tmp_path / "t", KEYED, options, table_type="MERGE_ON_READ")
+    keys = [f"{number:03}" for number in range(200)]
+    table.insert(rows(*keys, ts=1, w="old", schema=KEYED))
+
+    changes = rows(*keys[:150], ts=2, w="new", schema=KEYED)
+    marked = changes.append_column(
+        "_hoodie_is_deleted", pa.array([number > 140 for number in range(150)])
+    )
+    result = table.upsert(marked)
+
+    assert (result.updated, result.deleted) == (141, 9)
+    [one] = table.file_slices()
+    names = [log.name for log in one.log_files]
+    assert [name.version for name in names] == list(range(1, len(names) + 1))
+    assert len(names) > 2
+    assert len({str(name.instant) for name in names}) == 1
+    sizes = [log.status.size for log in one.log_files]
+    assert all(8000 <= size < 16_000 for size in sizes[:-1])
+    found = [row["w"] for row in table.to_arrow(["id", "w"]).sort_by("id").to_pylist()]
+    assert found == ["new"] * 141 + ["old"] * 50
+    theirs = sorted(by_hudi_rs(table.path), key=lambda row: str(row["id"]))
+    assert [row["w"] for row in theirs] == found
+    assert table.count([("w", "=", "new")]) == 141
+    assert table.validate(keys=True).is_valid
+
+    again = table.upsert(rows(*keys[100:145], ts=3, w="again", schema=KEYED))
+    assert (again.updated, again.inserted) == (41, 4)
+    assert table.validate(keys=True).is_valid
+    table.rollback(again.instant)
+    assert [row["w"] for row in table.to_arrow(["id", "w"]).sort_by("id").to_pylist()] == found
+    table.rollback(result.instant)
+    assert table.file_slices()[0].log_files == ()
+    assert not [path for path in Path(table.path).rglob("*.log.*") if ".hoodie" not in path.parts]
+    assert table.validate(keys=True).is_valid
+
+
+def test_blocks_of_hfile_are_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="Supported: parquet, avro"):
+        WriteConfig.from_options({"hoodie.logfile.data.block.format": "hfile"})

@@ -48,7 +48,7 @@ from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
 from hudi_core.metadata.partitions.work import Commit
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.commit import WriteOperation, WriteStatus
-from hudi_core.model.files import FileSlice, PartitionPath
+from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
@@ -203,8 +203,12 @@ def changes_of_files(
     def spilled(status: WriteStatus) -> pa.Table | None:
         return _spilled(client, status.changed_keys, columns)
 
-    files = [file for _, file in commit.new]
-    given = client.run_map(spilled, [one for one, _ in commit.new])
+    # of several logs of a file group the first has what all of them change
+    new: dict[FileGroupId, tuple[WriteStatus, DataFile]] = {}
+    for status, file in commit.new:
+        new.setdefault(file.group, (status, file))
+    files = [file for _, file in new.values()]
+    given = client.run_map(spilled, [status for status, _ in new.values()])
     tables = dict(zip(files, given, strict=True))
     unknown = [file for file, table in tables.items() if table is None]
     if unknown:

@@ -189,16 +189,22 @@ class Commit(Work):
         return StoredSlices(self.client, self.client.timeline(), self.time)
 
     def slice_with(self, file: DataFile, last: FileSlice | None) -> FileSlice:
-        """The slice before, changed by one of its files."""
-        status = FileStatus(file.path, self._sizes[file.path])
-        base, log = BaseFileName.parse(file.name), LogFileName.parse(file.name)
+        """The slice before, changed by one of its files, and by its other logs of the group."""
+        base = BaseFileName.parse(file.name)
         if base is not None:
-            return FileSlice(file.group, self.time, BaseFile(status, base))
-        assert log is not None  # noqa: S101 - a write makes base files and logs
-        logs = (LogFile(status, log),)
+            return FileSlice(file.group, self.time, BaseFile(self._status_of(file), base))
+        logs = [
+            LogFile(self._status_of(one), name)
+            for _, one in self.new
+            if one.group == file.group and (name := LogFileName.parse(one.name)) is not None
+        ]
+        logs.sort(key=lambda one: one.name.version)
         if last is None:
-            return FileSlice(file.group, self.time, None, logs)
+            return FileSlice(file.group, self.time, None, tuple(logs))
         return replace(last, log_files=(*last.log_files, *logs))
+
+    def _status_of(self, file: DataFile) -> FileStatus:
+        return FileStatus(file.path, self._sizes[file.path])
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
