@@ -50,7 +50,7 @@ class MergeMemory:
         return int(min(max(2, -(-2 * size // self.limit)), _MOST_SHARDS))
 
     def mapped(self, schema: pa.Schema, tables: Iterable[pa.Table]) -> pa.Table:
-        """Tables of one schema as one whose values stay on the disk until they are used."""
+        """Tables of one schema as one that stays on the disk."""
         with self.handled():
             file = TemporaryFile(dir=self.folder)  # noqa: SIM115 - closed below
         with file:

@@ -123,7 +123,7 @@ class TableSession:
         return self.latest.query(opened)
 
     def at(self, as_of: QueryTime | None) -> str | None:
-        """The state that a query asks for, or else the options of the table."""
+        """The state that a query, or else an option, asks for."""
         return ReadConfig.as_of.read(self.options) if as_of is None else requested_time(as_of)
 
     def changes(

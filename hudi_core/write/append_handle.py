@@ -149,7 +149,7 @@ def _appended(
 def _assigned(
     context: WriteContext, arrived: IncomingRows, rules: MergeRules
 ) -> frozenset[str] | None:
-    """Columns that blocks of partial updates have; ``None`` where rows are to be whole.
+    """Columns of blocks of partial updates; ``None`` for whole rows.
 
     The others keep their stored values. Those that order versions are always there.
     """

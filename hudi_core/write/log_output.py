@@ -96,7 +96,9 @@ def write_log(
     updates: int = 0,
     assigned: Collection[str] | None = None,
 ) -> list[LogResult]:
-    """Write the log of one file group: its marker, then the file; several where it is large.
+    """Write the log of one file group: its marker, then the file.
+
+    There are several files where it is large.
 
     ``base`` is the base file of the slice. ``rows`` are new versions of rows, with the meta columns
     in front, of which the first ``updates`` take the place of others; ``positions`` are those of

@@ -186,6 +186,33 @@ def test_blocks_of_partial_updates(
     assert wanted == [("k",)]
 
 
+@VERSIONS
+@pytest.mark.parametrize("form", LogBlockFormat)
+def test_logs_of_several_files(
+    hudi_spark: Engine, tmp_path: Path, form: LogBlockFormat, version: str
+) -> None:
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("w", pa.string())])
+    options = {
+        "hoodie.write.table.version": version,
+        "hoodie.logfile.data.block.format": str(form),
+        "hoodie.logfile.data.block.max.size": "1000",
+        "hoodie.logfile.max.size": "6000",
+        "hoodie.compact.inline": "false",
+        "hoodie.metadata.index.column.stats.enable": "true",
+    }
+    table = new_table(tmp_path / "t", schema, options, table_type="MERGE_ON_READ")
+    keys = [f"{number:03}" for number in range(200)]
+    table.insert(rows(*keys, ts=1, w="old", schema=schema))
+    table.upsert(rows(*keys[:150], ts=2, w="new", schema=schema))
+    [one] = table.file_slices()
+    assert len(one.log_files) > 1
+    table.delete(where="id < '020'")
+    found = hudi_spark.values(table.path, ["id", "w"])
+    assert found == [(key, "new" if key < "150" else "old") for key in keys[20:]]
+    wanted = hudi_spark.values(table.path, ["id"], where="w = 'new' AND id < '030'")
+    assert wanted == [(key,) for key in keys[20:30]]
+
+
 def remaining(hudi_spark: Engine, table: hudi.Table) -> list[str]:
     found: list[str] = sorted(hudi_spark.read(table.path)["id"].to_pylist())
     assert sorted(hudi.Table.open(table.path).to_arrow()["id"].to_pylist()) == found

@@ -189,7 +189,10 @@ class Commit(Work):
         return StoredSlices(self.client, self.client.timeline(), self.time)
 
     def slice_with(self, file: DataFile, last: FileSlice | None) -> FileSlice:
-        """The slice before, changed by one of its files, and by its other logs of the group."""
+        """The slice before, changed by one of its files.
+
+        By all its logs of the group, where it is one of them.
+        """
         base = BaseFileName.parse(file.name)
         if base is not None:
             return FileSlice(file.group, self.time, BaseFile(self._status_of(file), base))
