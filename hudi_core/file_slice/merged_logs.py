@@ -260,7 +260,7 @@ def merged_logs(
         ours = tail.select(tops).take(pa.array(own))
         late = _late(ours, taken(base, tops, stored), rules) & ~always[met]
     if base is not None and fills:
-        return _completed(tail, lives, _Met(met, stored, late, needs), base, rules)
+        return _completed(tail, lives, _Met(met, stored, late, needs, winner), base, rules)
     if ABSENT in tail.column_names:
         _require_whole(tail.filter(pa.array(needs)), "its file group")
         tail = tail.drop_columns(ABSENT)
@@ -321,13 +321,14 @@ class _Met:
     """Folded rows that meet rows of the base file, pair by pair.
 
     ``late``: the row of the base file is the later version. ``needs``: of all folded rows those
-    that have to be whole where they meet none.
+    that have to be whole where they meet none. ``winner``: the log row that counts for each.
     """
 
     rows: Positions
     stored: Positions
     late: Mask
     needs: Mask
+    winner: Positions
 
 
 def _codes(logs: LogRows, keys: pa.ChunkedArray | None) -> tuple[Positions, pa.Array]:
@@ -432,7 +433,11 @@ def _late(ours: pa.Table, stored: pa.Table, rules: MergeRules) -> Mask:
 def _completed(
     tail: pa.Table, lives: Mask, met: _Met, base: BaseRows, rules: MergeRules
 ) -> MergedLogs:
-    """The outcome where rows take what they lack from stored ones."""
+    """The outcome where rows take what they lack from stored ones.
+
+    Its rows are in the order of the log rows that count, as they are where none lacks a column:
+    writes know rows by their places, whatever columns they read.
+    """
     names = [name for name in tail.column_names if name != ABSENT]
     had = taken(base, names, met.stored)
     written = ~met.late
@@ -458,7 +463,10 @@ def _completed(
         if name in names:  # a stored row that is filled is still the stored row
             rows = with_stored(rows, rows.schema.get_field_index(name), late, had.column(name))
     replaced = np.concatenate([met.stored[updates], np.full(rows.num_rows - count, -1)])
-    return MergedLogs(distinct(met.stored[written]), iter((rows.select(names),)), replaced)
+    winner = met.winner
+    order = np.argsort(np.concatenate([winner[met.rows[updates]], winner[is_new]]))
+    rows = rows.select(names).take(pa.array(order))
+    return MergedLogs(distinct(met.stored[written]), iter((rows,)), replaced[order])
 
 
 def _require_whole(rows: pa.Table, path: str) -> None:

@@ -80,6 +80,10 @@ class MergeMemory:
             ) from error
 
 
+UNLIMITED: Final = MergeMemory(1 << 62)
+"""For rows that are known by their places: merged in shards, they have another order."""
+
+
 class StoredRows:
     """Tables of one schema in a file without a name."""
 

@@ -223,13 +223,17 @@ def own_instants(logs: Iterable[FileStatus]) -> OwnInstants:
 
 
 def stored_slice(
-    files: WriteContext, base: BaseFile, columns: Collection[str], rows: pa.Table | None = None
+    files: WriteContext,
+    base: BaseFile,
+    columns: Collection[str],
+    rows: pa.Table | None = None,
+    memory: MergeMemory | None = None,
 ) -> StoredSlice:
     """Read what the logs of a slice make of its base file.
 
     ``base`` has the logs; ``columns`` are those that are wanted of their rows. ``rows`` are all
     of the base file, where they are in memory. Log rows are on the disk where they take more than
-    the write may hold.
+    ``memory``, by default that which the options of the write give.
     """
     schema = files.schema.with_meta()
     keys = FileKeys(files.base_path, files.table, files.schema)
@@ -240,7 +244,7 @@ def stored_slice(
     nothing = pa.schema([schema.field(name) for name in names]).empty_table()
     if not base.logs:
         return StoredSlice(files, base, _NONE, nothing, _NONE, _NONE)
-    memory = MergeMemory(files.write.merge_memory, files.write.spill_folder)
+    memory = memory or MergeMemory(files.write.merge_memory, files.write.spill_folder)
     instants = own_instants(base.logs)
     merging = SliceMerging(files.files, schema, merge_rules(files.table), keys, instants, memory)
     stored: BaseRows = WrittenBase(files, base)

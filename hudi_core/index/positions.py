@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import DuplicateRecordKeyError, MergeCardinalityError
+from hudi_core.file_slice.spilling import UNLIMITED
 from hudi_core.file_slice.stored_slice import has_deletes, stored_slice
 from hudi_core.index.collisions import (
     ambiguity_of,
@@ -145,7 +146,7 @@ class PositionTagging:
             changed, left = here[in_place[here]], here[gone[here]]
             if file in item.slices:
                 # rows are numbered as they are read, and located where the base file has them
-                slice_ = stored_slice(self.context, item.slices[file], ())
+                slice_ = stored_slice(self.context, item.slices[file], (), memory=UNLIMITED)
                 places[here] = slice_.positions(places[here])
             by_path.setdefault(path, {})[candidate] = Located(
                 changed, places[changed], np.sort(places[left])

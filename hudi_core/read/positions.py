@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.file_slice.spilling import UNLIMITED
 from hudi_core.model.ranges import Mask
 from hudi_core.read.plan import PlannedSlice
 from hudi_core.read.scan import FileScan
@@ -83,13 +84,13 @@ class PositionScan:
         if self.accepts is None:
             return None
         columns = self.deciding or self.scan.schema.names[:1]
-        rows = replace(self.scan, columns=columns).table([part.file])
+        rows = replace(self._held, columns=columns).table([part.file])
         return rows, np.flatnonzero(self.accepts(rows))
 
     def rows_at(self, part: NumberedFile, positions: np.ndarray | None) -> pa.Table:
         """Return rows of a file by their positions, ascending; ``None`` for all."""
         if self.scan.columns or positions is None:
-            scan = self.scan if self.scan.columns else self._counting
+            scan = self._held if self.scan.columns else self._counting
             rows = scan.table([part.file])
             if positions is None:
                 positions = np.arange(rows.num_rows)
@@ -109,4 +110,12 @@ class PositionScan:
     @property
     def _counting(self) -> FileScan:
         # where no column is asked for, one still counts the rows
-        return replace(self.scan, columns=tuple(self.scan.schema.names[:1]))
+        return replace(self._held, columns=tuple(self.scan.schema.names[:1]))
+
+    @property
+    def _held(self) -> FileScan:
+        """The scan with log rows in memory, where their order does not follow from the columns."""
+        merging = self.scan.merging
+        if merging is None:
+            return self.scan
+        return replace(self.scan, merging=replace(merging, memory=UNLIMITED))

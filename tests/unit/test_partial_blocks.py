@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -187,6 +188,18 @@ def test_rows_that_only_logs_have_are_found_again(tmp_path: Path, memory: str) -
     same(tables, lambda table: table.delete(where="id IN ('y', 'k')"))
     found = same(tables, lambda table: table.update({"c": "array(a, 0)"}, where="id > 'l'"))
     assert [row["c"] for row in found[3:]] == [[float(ord(key)), 0.0] for key in "tvwxz"]
+
+
+@pytest.mark.parametrize("memory", ["1", "1000000"])
+def test_statements_find_rows_of_several_logs(tmp_path: Path, memory: str) -> None:
+    tables = made(tmp_path, {"hoodie.memory.merge.max.size": memory})
+    for where in ("id = 'n'", "id = 'k'", "id = 'm'"):
+        same(tables, partial(Table.update, set={"a": "a + 10"}, where=where))
+
+    found = same(tables, lambda table: table.update({"b": "id"}, where="a > 10"))
+    assert [row["b"] for row in found] == ["b0", "b1", "m", "n"]
+    found = same(tables, lambda table: table.delete(where="id = 'k'"))
+    assert [(row["id"], row["a"]) for row in found] == [("l", 1), ("m", 12), ("n", 13)]
 
 
 def test_a_deleted_row_comes_again_whole(tmp_path: Path) -> None:
