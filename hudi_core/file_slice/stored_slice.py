@@ -135,7 +135,7 @@ class StoredSlice:
 
     def added_rows(self, positions: Positions, names: Sequence[str]) -> pa.Table:
         """Rows that only logs have, at their positions."""
-        return self.tail.select(list(names)).take(pa.array(self._added[positions - BEYOND]))
+        return self.tail.select(list(names)).take(pa.array(self.added[positions - BEYOND]))
 
     def are_dead(self, positions: Positions) -> Mask:
         """Which rows of the base file logs replaced or deleted."""
