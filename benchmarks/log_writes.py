@@ -127,28 +127,29 @@ def _peers(folder: Path, case: str, base: Batch, batches: Sequence[Batch]) -> di
     simple = loaded(SIMPLE, {**_NO_METADATA, **_NO_SERVICES})
     if case == COMPACTION:
         rewritten = loaded(REWRITTEN, {**_NO_METADATA, **_NO_SERVICES}, "COPY_ON_WRITE")
-        hudi.Table.open(simple, _WAITS).upsert(given[0])
+        hudi.Table.open(simple, {**_NO_METADATA, **_WAITS}).upsert(given[0])
         return {
-            SIMPLE: Peer(simple, lambda table: hudi.Table.open(table).compact()),
-            REWRITTEN: Peer(rewritten, partial(_upserted, given, {})),
+            SIMPLE: Peer(simple, lambda table: hudi.Table.open(table, _NO_METADATA).compact()),
+            REWRITTEN: Peer(rewritten, partial(_upserted, given, _NO_METADATA)),
         }
     if case == TEN:
         rewritten = loaded(REWRITTEN, {**_NO_METADATA, **_NO_SERVICES}, "COPY_ON_WRITE")
         return {
-            SIMPLE: Peer(simple, partial(_upserted, given, {})),
-            REWRITTEN: Peer(rewritten, partial(_upserted, given, {})),
+            SIMPLE: Peer(simple, partial(_upserted, given, _NO_METADATA)),
+            REWRITTEN: Peer(rewritten, partial(_upserted, given, _NO_METADATA)),
         }
     indexed = loaded(INDEXED, {**_INDEX, **_NO_SERVICES})
     delta = Delta()
     delta.load(base, folder / DELTALAKE)
     return {
-        INDEXED: Peer(indexed, partial(_upserted, given, _WAITS)),
-        SIMPLE: Peer(simple, partial(_upserted, given, _WAITS)),
+        INDEXED: Peer(indexed, partial(_upserted, given, {**_INDEX, **_WAITS})),
+        SIMPLE: Peer(simple, partial(_upserted, given, {**_NO_METADATA, **_WAITS})),
         DELTALAKE: Peer(folder / DELTALAKE, lambda table: delta.upsert(batches[0], table)),
     }
 
 
 def _upserted(given: Sequence[pa.Table], options: Mapping[str, str], table: Path) -> None:
+    # a table keeps neither its index nor that it has no metadata table: they are options of a write
     opened = hudi.Table.open(table, options)
     for rows in given:
         opened.upsert(rows)
