@@ -43,11 +43,19 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.rows.combine import IntArray
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.staging import SpillRef, load, spill
+from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.subfolder import SubfolderStorage
 
 _KEYS_PER_TASK: Final = 50_000
+_BLOCK_BYTES: Final = 11 << 10
+"""Bytes of a block of the index on the disk, as they are written here: about 700 keys."""
+_FEW_BLOCKS: Final = 256
+_BLOCKS_TO_READ: Final = 8
+"""The keys of so many blocks are read from data files while one block is looked into."""
+_BLOCKS_TO_OPEN: Final = 5
+"""So many blocks are looked into while a data file is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,24 @@ class RecordIndex:
         cache = MetadataConfig.from_options(client.options).record_index_cache
         shards = snapshot.shards(RECORD_INDEX)
         return cls(client.base_path, client.storage_options, shards, cache)
+
+    def reads_more_than_files(
+        self, keys: int, owners: Collection[PartitionPath], file_count: Callable[[], int]
+    ) -> bool:
+        """Whether to look for keys in all data files is less work than to ask the index.
+
+        Keys of random rows are in as many blocks of the index, and each of them has to be inflated
+        and walked through; and the files that the index names are read as well. ``owners`` are the
+        keys' partitions; ``file_count`` is asked last. On object stores an index spares requests,
+        one that is kept on the disk is at hand, and few blocks are no work.
+        """
+        if self.cache is not None or not parse_location(self.base_path).is_local:
+            return False
+        shards = [one for owner in (None, *owners) for one in self.shards.get(owner, ())]
+        blocks = sum(one.slice.total_size for one in shards) // _BLOCK_BYTES
+        looked = min(keys, blocks)
+        least = max(_FEW_BLOCKS, blocks // _BLOCKS_TO_READ)
+        return looked > least and looked > least + _BLOCKS_TO_OPEN * file_count()
 
     def lookups(self, keys: int, owner: PartitionPath | None = None) -> list[ShardLookup]:
         """Return tasks for a number of keys, each with some shards.

@@ -139,7 +139,7 @@ class WriteSteps:
         parts = [*parts, *self._folded(parts, in_memory)]
         self._require_unnested(rows)
         self._compare_inserts(parts, in_memory)
-        index = self._record_index() if parts else None
+        index = self._record_index(sum(rows.values())) if parts else None
         with self._timed("tag"):
             if index is None:
                 base_files = self._latest_base_files(self.partitions)
@@ -306,14 +306,25 @@ class WriteSteps:
             or not archived.isdisjoint(log.name.instant for log in one.log_files)
         }
 
-    def _record_index(self) -> RecordIndex | None:
-        """Return the record index, if used.
+    def _record_index(self, keys: int) -> RecordIndex | None:
+        """Return the record index, if used for so many keys.
 
         ``None`` also where a planned write would first build it.
         """
         client, began = self.transaction.table.client, self.transaction.began
         asks = self.uses_index and self.context.uses_record_index
-        return RecordIndex.open(client, began) if asks and has_record_index(client) else None
+        if not (asks and has_record_index(client)):
+            return None
+        index = RecordIndex.open(client, began)
+        if self.operation.by_key and index.reads_more_than_files(
+            keys, self.partitions, lambda: sum(map(len, self._candidates().values()))
+        ):
+            return None
+        return index
+
+    def _candidates(self) -> dict[PartitionPath, tuple[BaseFile, ...]]:
+        """The latest base files of partitions in which incoming keys can be."""
+        return self._base_files_of(None if self.context.is_global else self.partitions)
 
     def _tag_by_index(
         self, index: RecordIndex, parts: Sequence[StagedPart], in_memory: bool

@@ -168,6 +168,29 @@ def test_the_keys_of_a_file_are_read_once(
     check(table, 21)
 
 
+def test_many_keys_are_looked_for_in_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, WITH)
+    count, some = 60_000, range(0, 60_000, 300)
+    monkeypatch.setattr("hudi_core.index.record_index._FEW_BLOCKS", 16)
+    table.bulk_insert(indexed_rows(range(count), ["rome", "oslo"]))
+    opened = hudi.Table.open(table.path)._session.opened
+    index = RecordIndex.open(opened.client, opened.timeline())
+    assert index.reads_more_than_files(len(some), (), lambda: 2)
+    assert not index.reads_more_than_files(16, (), lambda: 2)
+    assert not index.reads_more_than_files(len(some), (), lambda: 100)
+    asked = calls_of(monkeypatch, ShardLookup, "find")
+    moved = indexed_rows(some, ["oslo", "rome"], 2)
+    result = table.upsert(pa.concat_tables([moved, indexed_rows([count], ["oslo"])]))
+    assert (result.inserted, result.updated) == (1, len(some))
+    assert not asked
+    check(table, count + 1)
+    table.upsert(indexed_rows([3], ["rome"], 3))
+    assert asked
+    check(table, count + 1)
+
+
 def test_many_keys_are_many_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = create(tmp_path, WITH)
     table.bulk_insert(indexed_rows(range(500), ["rome", "oslo"]))
