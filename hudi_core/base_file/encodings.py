@@ -6,7 +6,7 @@ times the encoding of one with many (``performance`` section 1). So the first ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -36,7 +36,9 @@ def dictionary_leaves(
     """
     known = dict(decided or {})
     known |= {field.name: True for field in group.schema if is_encoded(field.type)}
-    open_ = [name for name in schema.names if any(_is_open(schema.field(name), known))]
+    every = leaves(schema)
+    tops = {path.partition(".")[0] for path, _ in every if path not in known}
+    open_ = [name for name in schema.names if name in tops]
     if open_ and group.num_rows:
         sample = _sample(group.select(open_))
         fields = leaves(pa.schema([schema.field(name) for name in open_]))
@@ -45,7 +47,7 @@ def dictionary_leaves(
             for (path, field), chunks in zip(fields, leaf_columns(sample), strict=True)
             if path not in known
         }
-    return [path for path, _ in leaves(schema) if known.get(path)]
+    return [path for path, _ in every if known.get(path)]
 
 
 def decided_leaves(footer: pq.FileMetaData) -> dict[str, bool]:
@@ -68,10 +70,6 @@ def decided_leaves(footer: pq.FileMetaData) -> dict[str, bool]:
 def leaf_paths(footer: pq.FileMetaData) -> list[str]:
     """Return the paths of the leaves of a file, in its order."""
     return [footer.schema.column(leaf).path for leaf in range(footer.num_columns)]
-
-
-def _is_open(field: pa.Field, known: Mapping[str, bool]) -> Iterator[bool]:
-    yield from (path not in known for path, _ in leaves(pa.schema([field])))
 
 
 def _sample(group: pa.Table) -> pa.Table:

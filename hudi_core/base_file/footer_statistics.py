@@ -80,10 +80,12 @@ def _column(
     observed: list[Bounds | None],
     nans: int,
 ) -> ColumnStats:
-    nulls = [_null_count(chunk) for chunk in chunks]
+    # each look at a chunk's statistics makes them anew
+    found = [chunk.statistics for chunk in chunks]
+    nulls = [_null_count(one) for one in found]
     bounds = [
-        _chunk_bounds(kind, chunk) if seen is None else seen
-        for chunk, seen in zip(chunks, observed, strict=True)
+        _chunk_bounds(kind, chunk.num_values, one) if seen is None else seen
+        for chunk, one, seen in zip(chunks, found, observed, strict=True)
     ]
     known = [each for each in bounds if each]
     low: Scalar | None = None
@@ -98,15 +100,14 @@ def _column(
         nan_count=nans,
         compressed_size=sum(chunk.total_compressed_size for chunk in chunks),
         uncompressed_size=sum(chunk.total_uncompressed_size for chunk in chunks),
-        has_unbounded=pt.is_floating(kind) and (nans > 0 or any(map(_is_unbounded, chunks))),
+        has_unbounded=pt.is_floating(kind) and (nans > 0 or any(map(_is_unbounded, chunks, found))),
     )
 
 
-def _is_unbounded(chunk: pq.ColumnChunkMetaData) -> bool:
+def _is_unbounded(chunk: pq.ColumnChunkMetaData, statistics: pq.Statistics | None) -> bool:
     """Whether a column chunk has values without bounds."""
-    statistics = chunk.statistics
     bounded = statistics is not None and statistics.has_min_max and not _has_nan(statistics)
-    return not bounded and _null_count(chunk) != chunk.num_values
+    return not bounded and _null_count(statistics) != chunk.num_values
 
 
 def _has_nan(statistics: pq.Statistics) -> bool:
@@ -115,19 +116,20 @@ def _has_nan(statistics: pq.Statistics) -> bool:
     return any(isinstance(one, float) and math.isnan(one) for one in bounds)
 
 
-def _chunk_bounds(kind: pa.DataType, chunk: pq.ColumnChunkMetaData) -> Bounds | tuple[()] | None:
-    """Return the bounds of a column chunk in internal form.
+def _chunk_bounds(
+    kind: pa.DataType, values: int, statistics: pq.Statistics | None
+) -> Bounds | tuple[()] | None:
+    """Return the bounds of a column chunk of so many values, in internal form.
 
     ``()`` where no value has bounds, ``None`` where they are unknown.
     """
-    statistics = chunk.statistics
     if statistics is not None and statistics.has_min_max:
         if _has_nan(statistics):
             return None
         internal = _internal_form(kind)
         return internal(statistics.min_raw), internal(statistics.max_raw)
     # of floats, only columns of nulls and NaN have no bounds
-    if pt.is_floating(kind) or _null_count(chunk) == chunk.num_values:
+    if pt.is_floating(kind) or _null_count(statistics) == values:
         return ()
     return None
 
@@ -143,6 +145,5 @@ def _internal_form(kind: pa.DataType) -> Callable[[Any], Scalar]:
     return lambda raw: raw
 
 
-def _null_count(chunk: pq.ColumnChunkMetaData) -> int | None:
-    statistics = chunk.statistics
+def _null_count(statistics: pq.Statistics | None) -> int | None:
     return statistics.null_count if statistics is not None and statistics.has_null_count else None

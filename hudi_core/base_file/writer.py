@@ -36,6 +36,7 @@ from hudi_core.base_file.unbounded_columns import unbounded_end
 from hudi_core.errors import StorageError
 from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.model.stats import FileStats
+from hudi_core.schema.arrow_types import leaves
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY, TableSchema
 from hudi_core.storage.disk import sync_file
 
@@ -46,6 +47,8 @@ _HELD_BYTES: Final = 32 << 20
 _LEAST_BATCH_ROWS: Final = 1024
 """Arrow's own number."""
 _MOST_BATCH_ROWS: Final = 1 << 16
+_FEW_ROWS: Final = 4096
+"""Of fewer rows, dictionaries save 2 % of the bytes, and to sample takes a third of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,18 +275,22 @@ def parquet_content(
 ) -> tuple[pa.Buffer, FileStats]:
     """Return some rows as a Parquet file in memory, and its statistics.
 
-    It is as base files are, but has no entries about record keys. ``schema`` is that of the rows
-    with no column encoded.
+    It is as base files are, but has no entries about record keys, and of few rows no dictionaries
+    but those that the rows come with. ``schema`` is that of the rows with no column encoded.
     """
     statistics = StatisticsCollector(schema)
     sink = pa.BufferOutputStream()
     footers: list[pq.FileMetaData] = []
     encoded = _encoded_names(rows)
+    is_small = rows.num_rows < _FEW_ROWS
+    known = {path: path in encoded for path, _ in leaves(schema)} if is_small else None
     count = max(1, options.row_group_bytes * rows.num_rows // max(1, rows.nbytes))
     writer: pq.ParquetWriter | None = None
     for start in range(0, rows.num_rows, count):
         group = joined([rows.slice(start, count)], schema, encoded)
-        writer = writer or _parquet_writer(sink, group, schema, options, footers)
+        writer = writer or _parquet_writer(
+            sink, group, schema, options, footers, dictionaries=known
+        )
         statistics.observe(group)
         writer.write_table(group, row_group_size=group.num_rows)
     _end(writer, sink, footers, statistics.with_nan, {BOUNDS_FOOTER: BOUNDS_OF_ALL})

@@ -262,6 +262,17 @@ class TableSchema:
         meta_columns
             Which of them then are.
         """
+        wanted = (table_name, with_meta, tuple(meta_columns))
+        # every file of a write has it
+        if wanted not in self._avro:
+            self._avro[wanted] = self._to_avro(*wanted)
+        return self._avro[wanted]
+
+    @cached_property
+    def _avro(self) -> dict[tuple[str, bool, tuple[str, ...]], str]:
+        return {}
+
+    def _to_avro(self, table_name: str, with_meta: bool, meta_columns: Collection[str]) -> str:
         name = _avro_name(table_name)
         fields = list(self.arrow)
         if with_meta:

@@ -231,7 +231,7 @@ def _needed(
         needed.add(RECORD_KEY)
     if context.tracked is not None and context.tracked.columns:
         needed |= {RECORD_KEY, *context.tracked.columns}
-    if context.is_global:
+    if located is not None and arrived.from_other_partition(located.incoming).any():
         needed |= {name.partition(".")[0] for name in context.table.partition_fields}
     return [name for name in every if name in needed]
 
