@@ -238,7 +238,7 @@ class BaseFileWriter:
                 self.schema,
                 self._options,
                 self._footers,
-                dictionaries=self._dictionaries,
+                known=self._dictionaries,
             )
         return self._writer, self._stream
 
@@ -288,9 +288,7 @@ def parquet_content(
     writer: pq.ParquetWriter | None = None
     for start in range(0, rows.num_rows, count):
         group = joined([rows.slice(start, count)], schema, encoded)
-        writer = writer or _parquet_writer(
-            sink, group, schema, options, footers, dictionaries=known
-        )
+        writer = writer or _parquet_writer(sink, group, schema, options, footers, known=known)
         statistics.observe(group)
         writer.write_table(group, row_group_size=group.num_rows)
     _end(writer, sink, footers, statistics.with_nan, {BOUNDS_FOOTER: BOUNDS_OF_ALL})
@@ -308,15 +306,15 @@ def _parquet_writer(
     options: BaseFileOptions,
     footers: list[pq.FileMetaData],
     *,
-    dictionaries: Mapping[str, bool] | None = None,
+    known: Mapping[str, bool] | None,
 ) -> pq.ParquetWriter:
     """Open a Parquet file whose first row group is ``sample``.
 
-    ``footers`` takes its footer; ``dictionaries`` are the encodings that are known.
+    ``footers`` takes its footer; ``known`` is which leaves have a dictionary, where it is known.
     """
     with_dictionary: list[str] | bool = False
     if options.dictionary:
-        with_dictionary = dictionary_leaves(sample, schema, dictionaries)
+        with_dictionary = dictionary_leaves(sample, schema, known)
     return pq.ParquetWriter(
         stream,
         sample.schema,

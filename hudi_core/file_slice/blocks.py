@@ -12,7 +12,7 @@ from hudi_core.log_format.block import BlockPlace, BlockType, find_log_blocks
 from hudi_core.log_format.counted import FoundBlock, counted_blocks
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.storage.data_files import DataFiles
+from hudi_core.storage.data_files import DataFiles, FetchedFiles
 
 _IGNORED: Final = frozenset({BlockType.CORRUPT, BlockType.CDC})
 _READ: Final = frozenset({BlockType.DELETE, BlockType.AVRO, BlockType.PARQUET})
@@ -31,18 +31,19 @@ def blocks_of_slice(
     logs: Sequence[FileStatus],
     timeline: CommittedInstants | None,
     until: InstantTime | None,
+    fetched: FetchedFiles | None = None,
 ) -> list[SliceBlock]:
     """Return the blocks of a slice that count, without their contents.
 
     Left out are those of instants that are not committed, or later than the state that is read, and
     bytes of writers that died. ``logs`` are in their order; ``timeline`` has the instants that
     readers see, none where it is ``None``; ``until`` is the requested time of the state that is
-    read, ``None`` for the latest.
+    read, ``None`` for the latest. ``fetched`` takes small logs for :func:`content_of`.
     """
     blocks = (
         block
         for log in logs
-        for block in _blocks(files, log)
+        for block in _blocks(files, log, fetched)
         if block.place.type not in _IGNORED and (until is None or block.instant <= until)
     )
     found = counted_blocks(
@@ -63,8 +64,10 @@ def torn_bytes(files: DataFiles, log: FileStatus) -> Iterator[BlockPlace]:
             yield block.place
 
 
-def _blocks(files: DataFiles, log: FileStatus) -> Iterator[SliceBlock]:
-    with files.open(log.path, log.size) as source:
+def _blocks(
+    files: DataFiles, log: FileStatus, fetched: FetchedFiles | None = None
+) -> Iterator[SliceBlock]:
+    with files.open(log.path, log.size, fetched, is_needed_again=True) as source:
         length = source.size()
 
         def read(offset: int, size: int) -> bytes:
@@ -87,11 +90,13 @@ def _require_known(block: SliceBlock, base_path: str) -> None:
         raise CorruptMetadataError(block.path, f"it has a block of the unknown type {kind}")
 
 
-def content_of(files: DataFiles, block: SliceBlock) -> pa.Buffer:
-    """Read the content of a block."""
+def content_of(
+    files: DataFiles, block: SliceBlock, fetched: FetchedFiles | None = None
+) -> pa.Buffer:
+    """Read the content of a block; ``fetched`` may have its log, and keeps it."""
     place = block.place
     # no memory map: a file that became shorter meanwhile would end the process
-    with files.open(block.path, block.file.size) as source:
+    with files.open(block.path, block.file.size, fetched, is_needed_again=True) as source:
         source.seek(place.offset)
         content = source.read_buffer(place.size)
     if content.size != place.size:

@@ -29,7 +29,7 @@ from hudi_core.schema.alignment import align, counterparts, with_ids
 from hudi_core.schema.arrow_types import is_bytes, is_text
 from hudi_core.schema.avro_types import record_from_avro
 from hudi_core.schema.table_schema import RECORD_KEY
-from hudi_core.storage.data_files import DataFiles
+from hudi_core.storage.data_files import DataFiles, FetchedFiles
 
 _DIGITS: Final = 30
 _SCALE: Final = 15
@@ -141,15 +141,16 @@ def read_block(
     block: SliceBlock,
     schema: pa.Schema,
     rules: MergeRules,
+    fetched: FetchedFiles | None = None,
     *,
     by_positions: bool,
 ) -> BlockRows:
     """Read the rows of a block.
 
     ``schema`` has the wanted columns of the table, those that decide between versions included, and
-    the record key unless ``by_positions``.
+    the record key unless ``by_positions``. ``fetched`` may have the log.
     """
-    rows, deletes, always, stored = _decoded(files, block, schema, rules)
+    rows, deletes, always, stored = _decoded(files, block, schema, rules, fetched)
     is_partial = block.header(HeaderKey.IS_PARTIAL).lower() == "true"
     lacking = frozenset(rows.schema.names) - stored if is_partial else frozenset[str]()
     positions = _positions(block, rows.num_rows) if by_positions else None
@@ -157,13 +158,17 @@ def read_block(
 
 
 def _decoded(
-    files: DataFiles, block: SliceBlock, schema: pa.Schema, rules: MergeRules
+    files: DataFiles,
+    block: SliceBlock,
+    schema: pa.Schema,
+    rules: MergeRules,
+    fetched: FetchedFiles | None = None,
 ) -> tuple[pa.Table, Mask, Mask, frozenset[str]]:
     """Rows of a block, which delete, and the block's columns.
 
     Of the deletes those that hold whatever is stored come apart.
     """
-    path, content = block.path, content_of(files, block)
+    path, content = block.path, content_of(files, block, fetched)
     if block.place.type == BlockType.DELETE:
         return _deletes(content.to_pybytes(), schema, rules, path)
     header = block.header(HeaderKey.SCHEMA)

@@ -30,7 +30,7 @@ from hudi_core.rows.filling import filled, folded_by, lacks_values, with_stored
 from hudi_core.rows.staging import true_mask
 from hudi_core.schema.absence import ABSENT, absent_values
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
-from hudi_core.storage.data_files import DataFiles
+from hudi_core.storage.data_files import DataFiles, FetchedFiles
 
 _NONE: Final = np.empty(0, dtype=np.int64)
 _BATCH_ROWS: Final = 1 << 17
@@ -95,7 +95,8 @@ class SliceMerging:
     """Merges log files into base files.
 
     ``schema`` has all columns of the table, meta columns first. ``skips``: every row is returned as
-    it was written, and deletes are left out of account.
+    it was written, and deletes are left out of account. ``fetched`` keeps small logs of an object
+    store while their blocks are read.
     """
 
     files: DataFiles
@@ -105,6 +106,7 @@ class SliceMerging:
     timeline: CommittedInstants | None
     memory: MergeMemory
     skips: bool = False
+    fetched: FetchedFiles = field(default_factory=FetchedFiles)
 
     @contextmanager
     def merged(
@@ -121,17 +123,20 @@ class SliceMerging:
         ``columns`` are what the rows are to have, at least. Rows that do not meet the condition may
         be missing.
         """
-        blocks = blocks_of_slice(self.files, logs, self.timeline, until)
+        blocks = blocks_of_slice(self.files, logs, self.timeline, until, self.fetched)
         if not blocks:
             yield None
             return
         by_positions = base is not None and has_positions(blocks, base.instant)
         schema = self._needed(columns, by_positions=by_positions)
         parts = (self._part(block, schema, by_positions=by_positions) for block in blocks)
-        if self.skips:
-            yield MergedLogs(_NONE, (part.rows.filter(pa.array(~part.deletes)) for part in parts))
-            return
         with ExitStack() as files:
+            for log in logs:
+                files.callback(self.fetched.take, log.path)
+            if self.skips:
+                lived = (part.rows.filter(pa.array(~part.deletes)) for part in parts)
+                yield MergedLogs(_NONE, lived)
+                return
             held, shards = self._held(blocks, parts, files)
             if shards is None:
                 records = sum(part.rows.num_rows for part in held)
@@ -181,7 +186,9 @@ class SliceMerging:
 
     def _part(self, block: SliceBlock, schema: pa.Schema, *, by_positions: bool) -> BlockRows:
         """The rows of a block, with record keys unless they have positions."""
-        part = read_block(self.files, block, schema, self.rules, by_positions=by_positions)
+        part = read_block(
+            self.files, block, schema, self.rules, self.fetched, by_positions=by_positions
+        )
         if by_positions:
             return part
         at = part.rows.schema.get_field_index(RECORD_KEY)

@@ -30,6 +30,7 @@ from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import Mask
 from hudi_core.schema.table_schema import RECORD_KEY
+from hudi_core.storage.data_files import FetchedFiles
 
 _ABSENT: Final = -1
 _NONE: Final = np.empty(0, np.int64)
@@ -37,9 +38,9 @@ BEYOND: Final = 1 << 30
 """What rows that only logs have are numbered from: no base file has as many."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WrittenBase:
-    """The base file of a slice, read whole column by column."""
+    """The base file of a slice, read whole column by column, each once."""
 
     files: FileContext
     base: BaseFile
@@ -57,7 +58,17 @@ class WrittenBase:
         yield 0, read_record_keys(self.files, self.base.path, self.base.size)
 
     def columns(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-        yield 0, read_columns(self.files, self.base, names)
+        missing = [name for name in names if name not in self._read]
+        if missing:
+            rows = read_columns(self.files, self.base, missing)
+            self._read.update(zip(missing, rows.columns, strict=True))
+        schema = self.files.schema.with_meta()
+        fields = pa.schema([schema.field(name) for name in names])
+        yield 0, pa.table([self._read[name] for name in names], schema=fields)
+
+    @cached_property
+    def _read(self) -> dict[str, pa.ChunkedArray]:
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +116,15 @@ class OwnInstants:
 class StoredSlice:
     """The rows of a slice, in some columns at least.
 
-    ``dead`` are positions of rows of the base file that logs replaced or deleted; ``tail`` are the
-    rows that logs have instead of these, or beside them. The latter, ``added`` in the order of
-    their keys, have positions from :data:`BEYOND` on: the same whatever columns are read.
+    ``stored`` are those of the base file, ``dead`` the positions of those that logs replaced or
+    deleted; ``tail`` are the rows that logs have instead of these, or beside them. The latter,
+    ``added`` in the order of their keys, have positions from :data:`BEYOND` on: the same whatever
+    columns are read.
     """
 
     files: FileContext
     base: BaseFile
+    stored: BaseRows
     dead: Positions
     tail: pa.Table
     replaced: Positions
@@ -159,7 +172,7 @@ class StoredSlice:
         """
         dead, beyond = self.are_dead(positions), positions >= BEYOND
         in_base = ~dead & ~beyond
-        found = taken(WrittenBase(self.files, self.base), names, positions[in_base])
+        found = taken(self.stored, names, positions[in_base])
         if in_base.all():
             return found
         chosen = [self._replacing(positions[dead]), self.added[positions[beyond] - BEYOND]]
@@ -212,7 +225,7 @@ class StoredSlice:
 
 def has_deletes(files: FileContext, base: BaseFile) -> bool:
     """Whether the logs of a slice delete rows."""
-    blocks = blocks_of_slice(files.files, base.logs, own_instants(base.logs), None)
+    blocks = blocks_of_slice(files.files, base.logs, own_instants(base.logs), None, files.fetched)
     return any(block.place.type == BlockType.DELETE for block in blocks)
 
 
@@ -242,17 +255,24 @@ def stored_slice(
         wanted.update(keys.made_of)
     names = [name for name in schema.names if name in wanted]
     nothing = pa.schema([schema.field(name) for name in names]).empty_table()
-    if not base.logs:
-        return StoredSlice(files, base, _NONE, nothing, _NONE, _NONE)
-    memory = memory or MergeMemory(files.write.merge_memory, files.write.spill_folder)
-    instants = own_instants(base.logs)
-    merging = SliceMerging(files.files, schema, merge_rules(files.table), keys, instants, memory)
     stored: BaseRows = WrittenBase(files, base)
     if rows is not None:
         stored = HeldBase(base, rows, schema)
+    if not base.logs:
+        return StoredSlice(files, base, stored, _NONE, nothing, _NONE, _NONE)
+    memory = memory or MergeMemory(files.write.merge_memory, files.write.spill_folder)
+    merging = SliceMerging(
+        files.files,
+        schema,
+        merge_rules(files.table),
+        keys,
+        own_instants(base.logs),
+        memory,
+        fetched=files.fetched or FetchedFiles(),
+    )
     with merging.merged(base.logs, None, stored, names) as found:
         if found is None:
-            return StoredSlice(files, base, _NONE, nothing, _NONE, _NONE)
+            return StoredSlice(files, base, stored, _NONE, nothing, _NONE, _NONE)
         added = np.flatnonzero(found.replaced < 0)
         held = names if RECORD_KEY in names or not len(added) else [*names, RECORD_KEY]
         empty = pa.schema([schema.field(name) for name in held]).empty_table()
@@ -268,4 +288,4 @@ def stored_slice(
     if keys.are_made and RECORD_KEY in names:
         at = tail.schema.get_field_index(RECORD_KEY)
         tail = tail.set_column(at, tail.schema.field(at), keys.made(tail, base.path))
-    return StoredSlice(files, base, found.dead, tail, found.replaced, added)
+    return StoredSlice(files, base, stored, found.dead, tail, found.replaced, added)

@@ -67,6 +67,27 @@ def test_an_upsert_into_four_partitions_makes_so_many_requests(
     assert table.count() == 4000
 
 
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_an_upsert_into_logs_fetches_each_file_once(metadata: str, store: CountedS3) -> None:
+    options = {
+        **store.given,
+        "hoodie.metadata.enable": metadata,
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.compact.inline": "false",
+    }
+    table = new_table(store.root(f"logs-{metadata}"), CITIES, options)
+    table.upsert(numbered_rows(4000, 0, 1))
+    for ts in range(2, 5):
+        before = len(store.requests())
+        table.upsert(numbered_rows(1000, 1000 * (ts - 2), ts))
+        made = store.requests()[before:]
+        stored = Counter(one for one in made if one.startswith(f"GET /counted/logs-{metadata}/c"))
+        assert set(stored.values()) == {1}, made
+        assert len(stored) <= 4 * (ts - 1), made
+        assert len(made) - len(stored) <= (32 if metadata == "true" else 20), made
+    assert table.count() == 4000
+
+
 @pytest.mark.parametrize(
     ("format_", "metadata", "most"),
     [

@@ -37,7 +37,7 @@ _MOST_BYTES: Final = 8 << 20
 
 
 class WrittenLogs:
-    """Log files that this process has put into object stores.
+    """Small files that this process has put into object stores, or fetched.
 
     What was put under the name of an instant nobody changes; who reads one has listed it. The
     commit that compacts ten deltacommits makes 66 requests with it and 102 without.
@@ -88,6 +88,7 @@ class RecordsFile:
                 return self._storage.read_range(self._status.path, offset, length)
             if self._whole is None:
                 self._whole = self._storage.read_range(self._status.path, 0, self.size)
+                WRITTEN.keep(self._storage, self._status.path, self._whole)
         except PathNotFoundError as error:
             raise CorruptMetadataError(self.path, "it is missing", REBUILD) from error
         return self._whole[offset : offset + length]
