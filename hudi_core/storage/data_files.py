@@ -28,6 +28,7 @@ from hudi_core.model.files import BaseFileName
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.disk import has_link
 from hudi_core.storage.federated import FederatedStorage
+from hudi_core.storage.kept_files import KEPT
 from hudi_core.storage.layout import FederatedLayout, Place, PlainLayout, StorageLayout, layout_of
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.object_store import open_store
@@ -265,6 +266,7 @@ class DataFiles:
         is_local = parse_location(place.root).is_local
         if size is not None and size <= _WHOLE_BYTES and not is_local:
             data = None if fetched is None else fetched.take(path)
+            data = data or KEPT.find(place.root, place.path, size)
             if data is None:
                 data = _whole(place.root, self.options, place.path)
             if fetched is not None and is_needed_again:
@@ -275,6 +277,11 @@ class DataFiles:
         filesystem, root = data_filesystem(place.root, self.options)
         with filesystem.open_input_file(f"{root}/{place.path}") as source:
             yield source
+
+    def keep(self, path: str, data: bytes) -> None:
+        """Keep a small log that was put here, so that the next write need not fetch it."""
+        place = self.layout.place(path)
+        KEPT.keep(place.root, place.path, data)
 
     def unreadable(self, paths: Iterable[str], reason: str) -> DataFileError:
         """The error of files of which one cannot be read.

@@ -149,6 +149,7 @@ def _write_file(
     storage = context.files.storage(fsync=context.write.fsync and context.attempts is None)
     storage.put_if_absent(path, data)
     keep_file(context, path)
+    context.files.keep(path, data)
     return LogResult(
         str(name),
         path,

@@ -6,8 +6,6 @@ keys. A small file is read whole, of a large one only what is asked for.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,47 +23,11 @@ from hudi_core.metadata.merging import merge
 from hudi_core.model.files import FileSlice, FileStatus, LogFile
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.location import parse_location
+from hudi_core.storage.kept_files import KEPT, WHOLE_BYTES
 
 Entry = tuple[bytes, bytes]
 """Key and value of an HFile."""
-WHOLE_BYTES: Final = 256 * 1024
-"""Files of up to so many bytes are read in one piece."""
 _ROLLBACK: Final = "0"
-_MOST_BYTES: Final = 8 << 20
-"""What the log files have together that are kept."""
-
-
-class WrittenLogs:
-    """Small files that this process has put into object stores, or fetched.
-
-    What was put under the name of an instant nobody changes; who reads one has listed it. The
-    commit that compacts ten deltacommits makes 66 requests with it and 102 without.
-    """
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str], bytes] = OrderedDict()
-        self._nbytes = 0
-        self._lock = threading.Lock()
-
-    def keep(self, storage: Storage, path: str, data: bytes) -> None:
-        """Keep a file unless it is large or on a disk."""
-        if len(data) > WHOLE_BYTES or parse_location(storage.root).is_local:
-            return
-        key = storage.root, path
-        with self._lock:
-            self._nbytes += len(data) - len(self._kept.pop(key, b""))
-            self._kept[key] = data
-            while self._nbytes > _MOST_BYTES:
-                self._nbytes -= len(self._kept.popitem(last=False)[1])
-
-    def find(self, storage: Storage, file: FileStatus) -> bytes | None:
-        """The bytes of a listed file, if kept."""
-        found = self._kept.get((storage.root, file.path))
-        return found if found is not None and len(found) == file.size else None
-
-
-WRITTEN: Final = WrittenLogs()
 
 
 class RecordsFile:
@@ -76,7 +38,7 @@ class RecordsFile:
 
     def __init__(self, storage: Storage, status: FileStatus) -> None:
         self._storage, self._status = storage, status
-        self._whole = WRITTEN.find(storage, status)
+        self._whole = KEPT.find(storage.root, status.path, status.size)
         self.path: Final = f"{storage.root}/{status.path}"
         self.size: Final = status.size
         self.modified_ms: Final = status.modified_ms
@@ -88,7 +50,7 @@ class RecordsFile:
                 return self._storage.read_range(self._status.path, offset, length)
             if self._whole is None:
                 self._whole = self._storage.read_range(self._status.path, 0, self.size)
-                WRITTEN.keep(self._storage, self._status.path, self._whole)
+                KEPT.keep(self._storage.root, self._status.path, self._whole)
         except PathNotFoundError as error:
             raise CorruptMetadataError(self.path, "it is missing", REBUILD) from error
         return self._whole[offset : offset + length]

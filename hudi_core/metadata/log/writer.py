@@ -19,7 +19,6 @@ from hudi_core.hashing.java_hash import shards_of
 from hudi_core.metadata.log.completeness import WATCHED, CommitRecords, require_complete
 from hudi_core.metadata.log.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.log.groups import Groups, ListedGroup, list_all_groups, without_files
-from hudi_core.metadata.log.layers import WRITTEN
 from hudi_core.metadata.log.record_codec import table_schema
 from hudi_core.metadata.log.records import AlikeRecords, Changes, MetadataRecord, PartitionChange
 from hudi_core.metadata.log.undo import undo
@@ -32,6 +31,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.flushing import flushed_together
+from hudi_core.storage.kept_files import KEPT
 from hudi_core.timeline.serde import encode
 
 UPSERT: Final = "UPSERT_PREPPED"
@@ -111,7 +111,7 @@ def write_deltacommit(
             files.append(NewFile(join_path(partition, str(name)), data, stat))
     tables = complete_deltacommit(tables, time, files, UPSERT)
     for file in files:
-        WRITTEN.keep(metadata.storage, file.path, file.data)
+        KEPT.keep(metadata.storage.root, file.path, file.data)
     # of an index that is kept by partitions a new one may have got its first
     named = {name: without_files(some) for name, some in groups.items() if not changes[name].owned}
     return replace(tables, groups=KnownGroups(tables.timeline.instants, {**known, **named}))
