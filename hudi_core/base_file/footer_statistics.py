@@ -119,8 +119,9 @@ def _has_nan(statistics: pq.Statistics) -> bool:
 def _chunk_bounds(
     kind: pa.DataType, values: int, statistics: pq.Statistics | None
 ) -> Bounds | tuple[()] | None:
-    """Return the bounds of a column chunk of so many values, in internal form.
+    """Return the bounds of a column chunk in internal form.
 
+    ``values`` is how many it has.
     ``()`` where no value has bounds, ``None`` where they are unknown.
     """
     if statistics is not None and statistics.has_min_max:

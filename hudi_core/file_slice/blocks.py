@@ -93,7 +93,10 @@ def _require_known(block: SliceBlock, base_path: str) -> None:
 def content_of(
     files: DataFiles, block: SliceBlock, fetched: FetchedFiles | None = None
 ) -> pa.Buffer:
-    """Read the content of a block; ``fetched`` may have its log, and keeps it."""
+    """Read the content of a block.
+
+    ``fetched`` may have its log, and keeps it.
+    """
     place = block.place
     # no memory map: a file that became shorter meanwhile would end the process
     with files.open(block.path, block.file.size, fetched, is_needed_again=True) as source:

@@ -40,7 +40,10 @@ BEYOND: Final = 1 << 30
 
 @dataclass(frozen=True)
 class WrittenBase:
-    """The base file of a slice, read whole column by column, each once."""
+    """The base file of a slice.
+
+    Read whole column by column, each once.
+    """
 
     files: FileContext
     base: BaseFile

@@ -132,7 +132,7 @@ class RecordIndex:
     def reads_more_than_files(
         self, keys: int, owners: Collection[PartitionPath], file_count: Callable[[], int]
     ) -> bool:
-        """Whether to look for keys in all data files is less work than to ask the index.
+        """Whether looking into all data files is less work.
 
         Keys of random rows are in as many blocks of the index, and each of them has to be inflated
         and walked through; and the files that the index names are read as well. ``owners`` are the

@@ -279,7 +279,7 @@ class DataFiles:
             yield source
 
     def keep(self, path: str, data: bytes) -> None:
-        """Keep a small log that was put here, so that the next write need not fetch it."""
+        """Keep a small log, which the next write reads."""
         place = self.layout.place(path)
         KEPT.keep(place.root, place.path, data)
 

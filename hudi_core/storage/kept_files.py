@@ -1,4 +1,4 @@
-"""Small files of object stores that this process has put there, or fetched."""
+"""Small files of object stores that stay in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _MOST_BYTES: Final = 16 << 20
 
 
 class KeptFiles:
-    """Logs of tables and of metadata tables.
+    """Logs that this process has put or fetched.
+
+    Of tables and metadata tables.
 
     What was put under the name of an instant nobody changes; who reads one has listed it. The
     commit that compacts ten deltacommits of a metadata table makes 66 requests with it and 102
