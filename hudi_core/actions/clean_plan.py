@@ -33,7 +33,7 @@ from hudi_core.model.files import (
     LogFileName,
     PartitionPath,
 )
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant import COMPACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import EARLIEST, UTC_TIMELINE, InstantTime, TimelineZone
 from hudi_core.storage.location import stored_uri
 from hudi_core.timeline.timeline import Timeline
@@ -331,7 +331,7 @@ def _first_pending_write(timeline: Timeline) -> InstantTime | None:
     writes = (
         one.requested_time
         for one in timeline.pending()
-        if (one.action.completed_action in WRITE_ACTIONS and one.action is not Action.COMPACTION)
+        if (one.action.completed_action in WRITE_ACTIONS and one.action not in COMPACTIONS)
         or one.action is Action.INDEXING
     )
     return min(writes, default=None)

@@ -1,5 +1,7 @@
 """A compaction of any merge-on-read table: its instants and files.
 
+Of a log compaction too, as far as its plan goes.
+
 Order (a crash at any point leaves a compaction that the next attempt finishes): plan, inflight, a
 base file per slice, completed commit. How a slice is merged is the caller's, who holds the table's
 lock; a base file that an earlier attempt wrote is written again over the first, or under a name of
@@ -16,7 +18,7 @@ from typing import Final
 from hudi_core.actions.stored_paths import is_data_path
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.actions import CompactionOperation, CompactionPlan
+from hudi_core.model.actions import CompactionOperation, CompactionPlan, CompactionStrategy
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStat
 from hudi_core.model.extra_metadata import RUN_AT_ONCE_KEY
 from hudi_core.model.files import (
@@ -27,7 +29,7 @@ from hudi_core.model.files import (
     LogFileName,
     PartitionPath,
 )
-from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant import COMPACTIONS, Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.timeline.serde import decode_compaction_plan, encode
@@ -39,6 +41,10 @@ MergeSlice = Callable[[CompactionOperation, InstantTime], WriteStat]
 A value, which an engine may send to several workers; it returns what was written.
 """
 _MEGABYTE: Final = 1024 * 1024
+_OF_LOGS: Final = CompactionStrategy(
+    "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper", {}
+)
+"""How Hudi's plans of log compactions say what they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ def plan_compaction(
     slices: Iterable[FileSlice],
     choose: Choose = tuple,
     *,
+    action: Action = Action.COMPACTION,
     new_file_bytes: int = 0,
     at_once: bool = False,
     also: Collection[FileGroupId] = (),
@@ -72,7 +79,11 @@ def plan_compaction(
     ]
     operations = tuple(choose(found))
     extra = {RUN_AT_ONCE_KEY: "true"} if at_once else {}
-    return CompactionPlan(operations, extra) if operations else None
+    if not operations:
+        return None
+    if action is Action.LOGCOMPACTION:
+        return CompactionPlan(operations, extra, strategy=_OF_LOGS, preserve_hoodie_metadata=True)
+    return CompactionPlan(operations, extra)
 
 
 def runs_at_once(plan: CompactionPlan) -> bool:
@@ -90,18 +101,27 @@ def group_of_operation(one: CompactionOperation) -> FileGroupId:
     return FileGroupId(PartitionPath(one.partition_path or ""), FileId(one.file_id or ""))
 
 
-def pending_compactions(timeline: Timeline) -> tuple[Instant, ...]:
+def pending_compactions(
+    timeline: Timeline, actions: Collection[Action] = (Action.COMPACTION,)
+) -> tuple[Instant, ...]:
     """Return the compactions that an earlier writer began or planned, oldest first."""
-    return tuple(one for one in timeline.pending() if one.action is Action.COMPACTION)
+    return tuple(one for one in timeline.pending() if one.action in actions)
 
 
 def groups_under_compaction(
-    client: TableMetaClient, timeline: TimelineView
+    client: TableMetaClient, timeline: TimelineView, *, also_planned_logs: bool = True
 ) -> Mapping[FileGroupId, InstantTime]:
-    """File groups that pending compactions merge, with their latest time."""
+    """File groups that pending compactions merge, with their latest time.
+
+    Log compactions are among them. Without ``also_planned_logs`` those of log compactions that
+    nobody has begun are left out: what goes before them lets them be given up.
+    """
     found: dict[FileGroupId, InstantTime] = {}
     for instant in timeline.instants:
-        if instant.is_completed or instant.action is not Action.COMPACTION:
+        if instant.is_completed or instant.action not in COMPACTIONS:
+            continue
+        is_plan_of_logs = instant.is_scheduled and instant.action is Action.LOGCOMPACTION
+        if is_plan_of_logs and not also_planned_logs:
             continue
         for group in groups_of_plan(read_compaction(client, instant)):
             found[group] = instant.requested_time
@@ -114,7 +134,7 @@ def slices_under_compaction(
     """File groups under pending compactions, with the times of their slices."""
     found: dict[FileGroupId, InstantTime] = {}
     for instant in timeline.instants:
-        if instant.is_completed or instant.action is not Action.COMPACTION:
+        if instant.is_completed or instant.action not in COMPACTIONS:
             continue
         for one in read_compaction(client, instant).operations or ():
             group = FileGroupId(PartitionPath(one.partition_path or ""), FileId(one.file_id or ""))
@@ -126,9 +146,11 @@ def slices_under_compaction(
 def instants_compacted(client: TableMetaClient, compaction: Instant) -> frozenset[InstantTime]:
     """The instants whose files a compaction merges by its plan.
 
-    None where there is no plan (any more).
+    Pending or completed. None where there is no plan (any more).
     """
-    planned = Instant(compaction.requested_time, Action.COMPACTION, State.REQUESTED)
+    is_of_logs = compaction.action.completed_action is Action.DELTACOMMIT
+    action = Action.LOGCOMPACTION if is_of_logs else Action.COMPACTION
+    planned = Instant(compaction.requested_time, action, State.REQUESTED)
     try:
         plan = read_compaction(client, planned)
     except InstantNotFoundError:

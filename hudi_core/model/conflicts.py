@@ -5,15 +5,17 @@ Writes that only add new file groups do not; whether two of them brought the sam
 checked elsewhere, as it takes their files. In a table with buckets they do when they add a group
 for one bucket, which can have but one (Hudi's bucket index strategy). A compaction changes no row:
 log files that others add to its file groups belong to the slice that it makes, or to the one after
-it. Coarser strategies give up more writes, for formats and users that want less to go on at the
+it. Nor does a log compaction, as long as others add logs alone, and none that come before its own.
+Coarser strategies give up more writes, for formats and users that want less to go on at the
 same time.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.model.buckets import bucket_of_file
 from hudi_core.model.commit import (
@@ -28,6 +30,9 @@ from hudi_core.model.format import Granularity
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
+
+_STAY: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
+"""Operations beside which others may add log files to a file group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class TouchConflicts:
             return f"both changed partition {min(partitions)!r}" if partitions else None
         groups = self._places(mine)
         shared = groups.keys() & self._places(theirs).keys()
-        if WriteOperation.COMPACT in (mine.operation_type, theirs.operation_type):
+        if mine.operation_type in _STAY or theirs.operation_type in _STAY:
             shared = {one for one in shared if not _both_stay(mine, theirs, groups[one])}
         if not shared:
             return None
@@ -136,20 +141,34 @@ def _both_stay(one: CommitMetadata, other: CommitMetadata, group: FileGroupId) -
     Logs belong to the base file that was requested last when they were complete. A base file of the
     other write that was requested after the compaction has all that the compaction merges.
     """
-    is_mine = one.operation_type == WriteOperation.COMPACT
-    compaction, write = (one, other) if is_mine else (other, one)
-    if write.operation_type == WriteOperation.COMPACT or group in _replaced(write):
+    compaction, write = (one, other) if one.operation_type in _STAY else (other, one)
+    if write.operation_type in _STAY or group in _replaced(write):
         return False
+    if compaction.operation_type == WriteOperation.LOG_COMPACT:
+        # readers that do not know what its log replaces take logs as they were requested
+        last = max(logs_of(compaction, group), default=InstantTime(""))
+        comes_later = all(last < time for time in logs_of(write, group))
+        return comes_later and not base_files_of(write, group)
     merged = max(base_files_of(compaction, group), default=InstantTime(""))
     return all(merged < time for time in base_files_of(write, group))
 
 
 def base_files_of(metadata: CommitMetadata, group: FileGroupId) -> list[InstantTime]:
     """Return requested times of a commit's base files in a group."""
-    stats = metadata.partition_to_write_stats.get(group.partition_path, ())
-    own = (stat.path or "" for stat in stats if stat.file_id == group.file_id)
-    names = (BaseFileName.parse(path.rpartition("/")[2]) for path in own)
+    names = (BaseFileName.parse(name) for name in _names(metadata, group))
     return [name.instant for name in names if name is not None]
+
+
+def logs_of(metadata: CommitMetadata, group: FileGroupId) -> list[InstantTime]:
+    """Return requested times of a commit's log files in a group."""
+    names = (LogFileName.parse(name) for name in _names(metadata, group))
+    return [name.instant for name in names if name is not None]
+
+
+def _names(metadata: CommitMetadata, group: FileGroupId) -> Iterator[str]:
+    for stat in metadata.partition_to_write_stats.get(group.partition_path, ()):
+        if stat.file_id == group.file_id:
+            yield (stat.path or "").rpartition("/")[2]
 
 
 def _replaced(metadata: CommitMetadata) -> set[FileGroupId]:

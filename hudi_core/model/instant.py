@@ -45,7 +45,9 @@ _COMPLETED_AS: Final = {
     Action.LOGCOMPACTION: Action.DELTACOMMIT,
 }
 
-PLANNED_ACTIONS: Final = frozenset({Action.CLUSTERING, Action.COMPACTION})
+COMPACTIONS: Final = frozenset({Action.COMPACTION, Action.LOGCOMPACTION})
+"""Actions that merge log files, into base files or into one log."""
+PLANNED_ACTIONS: Final = COMPACTIONS | {Action.CLUSTERING}
 """Actions whose plan one process puts on the timeline, and any process runs."""
 WRITE_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 """Completed actions that change which rows the table holds."""

@@ -104,7 +104,7 @@ def groups_to_rewrite(table: OpenTable, config: ClusteringConfig) -> list[Planne
     partitions = chosen_partitions(view.partitions(), config, hour)
     busy = {
         *groups_under_clustering(table.client, timeline),
-        *groups_under_compaction(table.client, timeline),
+        *groups_under_compaction(table.client, timeline, also_planned_logs=False),
     }
     return plan_groups(view.latest_slices(partitions), config, busy)
 

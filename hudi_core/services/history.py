@@ -61,7 +61,9 @@ HISTORY_SCHEMA: Final = pa.schema(
     ]
 )
 _NO_ROWS: Final = RowCounts(0, 0, 0)
-_REWRITES: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
+_REWRITES: Final = frozenset(
+    {WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT}
+)
 """Operations that count rows which they only copy."""
 
 

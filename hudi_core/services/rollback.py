@@ -25,7 +25,14 @@ from hudi_core.model.actions import (
 )
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.instant import PLANNED_ACTIONS, WRITE_ACTIONS, Action, Instant, State
+from hudi_core.model.instant import (
+    COMPACTIONS,
+    PLANNED_ACTIONS,
+    WRITE_ACTIONS,
+    Action,
+    Instant,
+    State,
+)
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.services.archive import archive_passed_over
 from hudi_core.table_handle import OpenTable
@@ -238,7 +245,7 @@ def _plan(state: TableState, to: InstantTime) -> RestoreResult:
     # their plans may name files that go
     undone += [
         one
-        for one in pending_compactions(state.timeline)
+        for one in pending_compactions(state.timeline, COMPACTIONS)
         if one.requested_time > target.requested_time
     ]
     newest_first = tuple(sorted(undone, key=lambda one: one.requested_time, reverse=True))

@@ -160,7 +160,9 @@ _CHECKPOINTS: Final = (
 """Keys under which other engines keep how far they have read; those of one set belong together."""
 WITHHELD_KEY: Final = f"{OWN_PREFIX}checkpoints-withheld"
 """Says that a commit may lack checkpoints which commits before it keep."""
-_SERVICES: Final = frozenset({WriteOperation.CLUSTER.value, WriteOperation.COMPACT.value})
+_SERVICES: Final = frozenset(
+    {WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT}
+)
 
 
 def with_extras(

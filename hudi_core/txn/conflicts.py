@@ -43,7 +43,7 @@ from hudi_core.model.conflicts import (
 )
 from hudi_core.model.files import BaseFileName, FileGroupId, FileId, LogFileName
 from hudi_core.model.format import ConflictResolutionStrategy, Granularity
-from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant import COMPACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, just_before, parse_instant_time
 from hudi_core.model.operation import operation_recorded
 from hudi_core.model.protocols import TimelineView
@@ -137,23 +137,27 @@ def _require_nothing_taken_back(
 def _require_not_planned(
     client: TableMetaClient, mine: CommitMetadata, instant: Instant, now: TimelineView
 ) -> None:
-    """Refuse base files that a planned compaction will not see.
+    """Refuse files that a planned compaction will not see.
 
     It was planned while the write was under way, and its own come after these. Log files of the
-    write belong to the slice that the compaction makes.
+    write belong to the slice that the compaction makes; but for those of a log compaction, whose
+    rows may be older than that slice.
     """
     if mine.operation_type == WriteOperation.COMPACT:
         return
+    is_of_logs = mine.operation_type == WriteOperation.LOG_COMPACT
     for planned in now.instants:
-        if not _is_compaction(planned) or planned.requested_time < instant.requested_time:
+        if planned.is_completed or planned.action is not Action.COMPACTION:
+            continue
+        if not is_of_logs and planned.requested_time < instant.requested_time:
             continue
         merged = groups_of_plan(read_compaction(client, planned))
         for group in sorted(touched_groups(mine) & merged):
-            if base_files_of(mine, group):
+            if is_of_logs or base_files_of(mine, group):
                 raise CommitConflictError(
                     f"The compaction {planned.requested_time} was planned while this write was "
                     f"under way, and merges file group {group.file_id} of partition "
-                    f"{group.partition_path!r} without the base file of this write",
+                    f"{group.partition_path!r} without the file of this write",
                     "Nothing of this write is visible; run it again on the new state of the table.",
                     other=planned.requested_time,
                     granularity="file_group",
@@ -210,7 +214,7 @@ def require_no_early_conflicts(
 
 
 def _is_compaction(found: Instant | None) -> bool:
-    return found is not None and found.action is Action.COMPACTION and not found.is_completed
+    return found is not None and found.action in COMPACTIONS and not found.is_completed
 
 
 def _group(marker: Marker) -> FileGroupId:
@@ -229,7 +233,9 @@ def _group(marker: Marker) -> FileGroupId:
 # write are read file by file, and only of files whose range meets that of another one.
 
 
-MOVES_ROWS: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
+MOVES_ROWS: Final = frozenset(
+    {WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT}
+)
 """Operations whose new files hold no new key."""
 _Range: TypeAlias = tuple[bytes, bytes] | None
 """Least and greatest key of a file; ``None`` where they are not known."""

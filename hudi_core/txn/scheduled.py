@@ -2,8 +2,8 @@
 
 What is scheduled is no write: it stays until it is run or given up. One that died at work is rolled
 back; if its plan had been scheduled by itself it is put on the timeline again, at a new time, since
-names of files derive from the time and its writer may yet wake up. A compaction is then planned
-again: logs that came since its first plan belong to the slice that it merges now.
+names of files derive from the time and its writer may yet wake up. A compaction, of logs too, is
+then planned again: logs that came since its first plan belong to the slice that it merges now.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from hudi_core.actions.compaction import (
 from hudi_core.config.kinds import ConcurrencyMode
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError
-from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.conflicts import base_files_of, logs_of, touched_groups
+from hudi_core.model.instant import COMPACTIONS, Action, Instant, State
 from hudi_core.timeline.serde import decode_compaction_plan, encode
 from hudi_core.txn import heartbeat
 from hudi_core.txn.recovery import rollback
@@ -43,7 +45,7 @@ def schedule_again(state: TableState, undone: Instant, body: bytes) -> TableStat
     a compaction whose slices have no logs any more.
     """
     found: bytes | None = body
-    if undone.action is Action.COMPACTION:
+    if undone.action in COMPACTIONS:
         found = _planned_again(state, undone, body)  # guard plans-anew
     if found is None:
         return state
@@ -59,8 +61,25 @@ def _planned_again(state: TableState, undone: Instant, body: bytes) -> bytes | N
     view = state.table.views().view(state.table.timeline())
     partitions = sorted({group.partition_path for group in groups})
     slices = view.latest_slices(partitions)
-    plan = plan_compaction([one for one in slices if one.group in groups])
+    plan = plan_compaction([one for one in slices if one.group in groups], action=undone.action)
     return None if plan is None else encode(plan)
+
+
+def give_up_outdated(state: TableState, metadata: CommitMetadata) -> TableState:
+    """Take planned log compactions of rewritten slices off the timeline.
+
+    A process that ran one, of another engine too, would put older rows over those of the new slice.
+    Runs under the lock, before the commit.
+    """
+    touched = touched_groups(metadata)
+    for planned in state.timeline.pending():
+        if planned.action is not Action.LOGCOMPACTION or not planned.is_scheduled:
+            continue
+        groups = groups_of_plan(read_compaction(state.client, planned)) & touched
+        if any(base_files_of(metadata, one) or not logs_of(metadata, one) for one in groups):
+            rollback.drop_unwritten(state, planned)
+            state = state.without(planned)
+    return state
 
 
 def recover_planned(state: TableState, pending: Instant, config: WriteConfig) -> TableState:
@@ -111,7 +130,7 @@ def _kept_plan(state: TableState, pending: Instant) -> bytes | None:
 
     ``None`` where who scheduled it was to run it too.
     """
-    if pending.action is Action.COMPACTION:
+    if pending.action in COMPACTIONS:
         plan = read_compaction(state.client, pending)
         return None if runs_at_once(plan) else encode(plan)
     found = read_clustering(state.client, pending)

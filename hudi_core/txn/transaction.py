@@ -52,7 +52,7 @@ from hudi_core.txn.publication import (
 )
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.recovery.roll_forward import ROUNDS, publish, roll_forward_pending
-from hudi_core.txn.scheduled import schedule_again
+from hudi_core.txn.scheduled import give_up_outdated, schedule_again
 from hudi_core.txn.schema_step import SchemaStep, commit_schema
 from hudi_core.txn.state import ListedFiles, TableState
 from hudi_core.txn.table_lock import TableLock
@@ -227,7 +227,7 @@ class Transaction:
             self._delete_lost_attempts(statuses)
             metadata = with_current_parent(parent, metadata)
             self.lock.require_lease()
-            state = self._record(metadata, statuses, now.seen, state)
+            state = self._record(metadata, statuses, now.seen, give_up_outdated(state, metadata))
             self.lock.require_lease()
             completed = self._complete(metadata, state)
             state.client.active.note(completed, metadata)

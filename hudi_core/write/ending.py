@@ -73,7 +73,7 @@ def commit_metadata(
     if replaced is None:
         return CommitMetadata(
             stats,
-            compacted=operation is WriteOperation.COMPACT,
+            compacted=operation in (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT),
             extra_metadata=extra,
             operation_type=operation.value,
         )

@@ -133,7 +133,6 @@ def test_a_damaged_plan_is_named(path: Path) -> None:
 @pytest.mark.parametrize(
     ("action", "state"),
     [
-        ("logcompaction", "inflight"),
         ("indexing", "requested"),
         ("frobnication", "requested"),
     ],
@@ -147,9 +146,10 @@ def test_pending_actions_of_others_stop_writers(action: str, state: str, path: P
     assert ids(path) == ["a"]
 
 
-def test_a_compaction_without_its_plan_stops_writers(path: Path) -> None:
-    (path / f".hoodie/timeline/{DEAD}.compaction.requested").touch()
-    with refused(path, CorruptMetadataError, f"{DEAD}.compaction.requested", "it is empty"):
+@pytest.mark.parametrize("action", ["compaction", "logcompaction"])
+def test_a_compaction_without_its_plan_stops_writers(action: str, path: Path) -> None:
+    (path / f".hoodie/timeline/{DEAD}.{action}.requested").touch()
+    with refused(path, CorruptMetadataError, f"{DEAD}.{action}.requested", "it is empty"):
         upsert(path, "b")
     assert ids(path) == ["a"]
 

@@ -196,7 +196,7 @@ def changes_of_files(
     From what its task spilled. Where a task spilled nothing, or lacks a column, the slice that the
     file makes is read, and the one before it.
     """
-    if commit.metadata.operation_type == WriteOperation.COMPACT:
+    if commit.metadata.operation_type in (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT):
         return ()  # the writers of the logs have recorded what a compaction merges
     client, names = commit.client, [RECORD_KEY, *columns]
 

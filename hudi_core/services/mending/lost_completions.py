@@ -161,7 +161,7 @@ class _Commit:
         if self._instant.action.completed_action is not Action.REPLACECOMMIT:
             return CommitMetadata(
                 stats,
-                compacted=operation is WriteOperation.COMPACT,
+                compacted=operation in (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT),
                 extra_metadata=extra,
                 operation_type=operation.value,
             )

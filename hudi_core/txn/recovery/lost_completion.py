@@ -16,7 +16,7 @@ from hudi_core.actions.rollback import files_of_instant, planned
 from hudi_core.errors import CorruptMetadataError, LostCompletionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant import COMPACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.temp_folders import temp_folder
@@ -28,6 +28,7 @@ from hudi_core.txn.recovery.rollback import files_written
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
+_COMPACTIONS: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
 _TIDIED: Final = "the metadata table holds it, and its writer has removed its markers"
 
 
@@ -126,13 +127,15 @@ def _built_upon(table: OpenTable, timeline: Timeline, pending: Instant) -> Insta
     for later in timeline.completed_writes():
         if later.requested_time > time:
             metadata = client.read_commit(later)
-            is_compaction = metadata.operation_type == WriteOperation.COMPACT
+            is_compaction = metadata.operation_type in _COMPACTIONS
             if any(time in stat.base_before for stat in metadata.stats) or (
                 is_compaction and time in instants_compacted(client, later)
             ):
                 return later
-    planned = (one for one in pending_compactions(timeline) if one.requested_time > time)
-    return next((one for one in planned if time in instants_compacted(client, one)), None)
+    for compaction in pending_compactions(timeline, COMPACTIONS):
+        if compaction.requested_time > time and time in instants_compacted(client, compaction):
+            return compaction
+    return None
 
 
 def is_tidied(client: TableMetaClient, pending: Instant) -> bool:

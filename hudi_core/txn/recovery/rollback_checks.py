@@ -14,7 +14,7 @@ from hudi_core.config.table_keys import WRITABLE_VERSIONS
 from hudi_core.errors import ForeignCommitError, HistoryExpiredError, TableServiceError
 from hudi_core.metadata.session import can_undo
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant import COMPACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
@@ -84,7 +84,7 @@ def _require_not_built_upon(timeline: Timeline, target: Instant) -> None:
 def _require_not_planned(state: TableState, target: Instant) -> None:
     """Refuse if a pending compaction merges files of the write."""
     time = target.requested_time
-    for pending in pending_compactions(state.timeline):
+    for pending in pending_compactions(state.timeline, COMPACTIONS):
         if time in instants_compacted(state.client, pending):
             raise TableServiceError(
                 f"Instant {time} cannot be rolled back: the compaction {pending.requested_time} is "
