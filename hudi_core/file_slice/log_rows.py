@@ -74,13 +74,14 @@ class LogRows:
 
     ``rows`` are in the columns that are wanted; those of a delete block are null but for the record
     key and the ordering columns. ``deletes`` are the rows that delete, and ``always`` those of them
-    that do so whatever the ordering value of the other version is. ``positions`` are those in the
-    base file, ``None`` where rows are found by their keys.
+    that do so whatever the ordering value of the other version is. ``bare`` are those of delete
+    blocks. ``positions`` are those in the base file, ``None`` where rows are found by their keys.
     """
 
     rows: pa.Table
     deletes: Mask
     always: Mask
+    bare: Mask
     positions: Positions | None
 
 
@@ -98,6 +99,7 @@ class BlockRows:
     """Rows and deletes of one block.
 
     As in :class:`LogRows`; ``lacking`` are columns that a block of partial updates does not have.
+    ``is_bare``: whether it is a delete block.
     """
 
     rows: pa.Table
@@ -105,6 +107,7 @@ class BlockRows:
     always: Mask
     lacking: frozenset[str]
     positions: Positions | None
+    is_bare: bool
 
 
 def joined(parts: Sequence[BlockRows]) -> LogRows:
@@ -118,6 +121,7 @@ def joined(parts: Sequence[BlockRows]) -> LogRows:
         pa.concat_tables(tables),
         np.concatenate([part.deletes for part in parts]),
         np.concatenate([part.always for part in parts]),
+        np.repeat([part.is_bare for part in parts], [part.rows.num_rows for part in parts]),
         np.concatenate(positions) if positions else None,
     )
 
@@ -151,10 +155,15 @@ def read_block(
     the record key unless ``by_positions``. ``fetched`` may have the log.
     """
     rows, deletes, always, stored = _decoded(files, block, schema, rules, fetched)
-    is_partial = block.header(HeaderKey.IS_PARTIAL).lower() == "true"
-    lacking = frozenset(rows.schema.names) - stored if is_partial else frozenset[str]()
+    lacking = frozenset(rows.schema.names) - stored if is_partial(block) else frozenset[str]()
     positions = _positions(block, rows.num_rows) if by_positions else None
-    return BlockRows(rows, deletes, always, lacking, positions)
+    is_bare = block.place.type == BlockType.DELETE
+    return BlockRows(rows, deletes, always, lacking, positions, is_bare)
+
+
+def is_partial(block: SliceBlock) -> bool:
+    """Whether a block is of partial updates."""
+    return block.header(HeaderKey.IS_PARTIAL).lower() == "true"
 
 
 def _decoded(

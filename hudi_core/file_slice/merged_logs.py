@@ -91,6 +91,19 @@ class MergedLogs:
 
 
 @dataclass(frozen=True, slots=True)
+class FoldedLogs:
+    """Log rows merged without their base file: one for each key.
+
+    ``deletes`` are those of delete blocks, of which only record key and ordering values are known.
+    ``positions`` are those in the base file, ``None`` where they are not known.
+    """
+
+    rows: pa.Table
+    deletes: Mask
+    positions: Positions | None
+
+
+@dataclass(frozen=True, slots=True)
 class SliceMerging:
     """Merges log files into base files.
 
@@ -164,11 +177,46 @@ class SliceMerging:
                 records=records,
             )
 
+    def folded(
+        self, blocks: Sequence[SliceBlock], base: InstantTime | None
+    ) -> Iterator[FoldedLogs]:
+        """Yield what blocks come to, part by part, without their base file.
+
+        To merge that into any base file, or with later blocks, is to merge them all. No block may
+        be of partial updates. ``base`` is the instant of the base file, if there is one.
+        """
+        by_positions = base is not None and has_positions(blocks, base)
+        schema = self._needed(self.schema.names, by_positions=by_positions)
+        parts = (self._part(block, schema, by_positions=by_positions) for block in blocks)
+        with ExitStack() as files:
+            held, shards = self._held(blocks, parts, files)
+            if shards is None:
+                yield self._fold(held)
+                return
+            del held
+            for number in range(len(shards)):
+                if some := shards.read(number):
+                    yield self._fold(some)
+
+    def _fold(self, parts: Sequence[BlockRows]) -> FoldedLogs:
+        logs, rules = joined(parts), self.rules
+        codes, _ = _codes(logs, _keys(logs))
+        ranks = _ranks(logs, codes, rules)
+        if rules.fill is None:
+            winner = _winners(codes, ranks, rules)
+            rows = logs.rows.take(pa.array(winner))
+        else:
+            rows, winner = folded_by(
+                logs.rows, codes, ranks, logs.deletes, rules, deletes_end=False
+            )
+        positions = None if logs.positions is None else logs.positions[winner]
+        return FoldedLogs(rows, logs.bare[winner], positions)
+
     def _merge(
         self, parts: Sequence[BlockRows], base: BaseRows | None, condition: pc.Expression | None
     ) -> MergedLogs:
         logs = joined(parts)
-        keys = None if logs.positions is not None else logs.rows.column(RECORD_KEY)
+        keys = _keys(logs)
         if keys is not None and RECORD_KEY not in self.schema.names:
             logs = replace(logs, rows=logs.rows.drop_columns(RECORD_KEY))
         return merged_logs(logs, keys, base, self.rules, condition)
@@ -224,6 +272,10 @@ class SliceMerging:
                     shards.add(one, _shards(one, len(shards)))
                 held.clear()
         return held, shards
+
+
+def _keys(logs: LogRows) -> pa.ChunkedArray | None:
+    return None if logs.positions is not None else logs.rows.column(RECORD_KEY)
 
 
 def _shards(part: BlockRows, count: int) -> Positions:

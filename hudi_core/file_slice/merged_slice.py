@@ -96,7 +96,8 @@ def merged_slice(
     with merging.merged(logs, None, rows, schema.names) as counted:
         merged = counted or MergedLogs(np.empty(0, np.int64), iter(()))
         _require_there(base, stored, merged.dead)
-        yield MergedSlice(stored, merged, partition_path, keys)
+        stored = read_base_file(files, base.path, partition_path, base.size)
+    merging = merging_of_logs(files, logs, memory, committed)
 
 
 def _require_there(base: BaseFile | None, stored: StoredFile, dead: Positions) -> None:

@@ -130,7 +130,7 @@ class Shards:
 
     def __init__(self, memory: MergeMemory, count: int, files: ExitStack) -> None:
         self._stored = [files.enter_context(StoredRows(memory)) for _ in range(count)]
-        self._lacking: list[frozenset[str]] = []
+        self._blocks: list[tuple[frozenset[str], bool]] = []
 
     def __len__(self) -> int:
         return len(self._stored)
@@ -138,8 +138,8 @@ class Shards:
     def add(self, part: BlockRows, shards: Positions) -> None:
         """Append the rows of a block, each to its shard."""
         count = part.rows.num_rows
-        number = len(self._lacking)
-        self._lacking.append(part.lacking)
+        number = len(self._blocks)
+        self._blocks.append((part.lacking, part.is_bare))
         rows = part.rows
         # last, where names do not matter
         for column in (
@@ -173,8 +173,10 @@ class Shards:
                 rows.slice(begin, end - begin),
                 deletes[begin:end],
                 always[begin:end],
-                self._lacking[blocks[begin]],
+                lacking,
                 None if positions[begin] < 0 else positions[begin:end],
+                is_bare,
             )
             for begin, end in zip(starts, [*starts[1:], len(blocks)], strict=True)
+            for lacking, is_bare in [self._blocks[blocks[begin]]]
         ]

@@ -34,7 +34,7 @@ from hudi_core.rows.staging import true_mask
 from hudi_core.schema.absence import ABSENT
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.write.key_changes import leave_changes
-from hudi_core.write.log_output import LogDeletes, LogResult, write_log
+from hudi_core.write.log_output import LogDeletes, LogPart, LogResult, write_log
 from hudi_core.write.merge_handle import (
     GroupTask,
     IncomingRows,
@@ -122,21 +122,19 @@ def _appended(
     if _loses(context, ready, merged, met.rows, rules):
         return None
     gone = np.setdiff1d(merged.removed, merged.replaced, assume_unique=True)
+    deletes = LogDeletes(
+        plain(met.rows.column(RECORD_KEY)).take(pa.array(gone)).combine_chunks(),
+        _ordering(context, item, met, gone, rules),
+        _in_base(met.positions[gone]),
+    )
+    assigned, updates = _assigned(context, met.arrived, rules), len(merged.updates)
     logs = write_log(
         context,
         group.partition_path,
         group.file_id,
         base,
         WriteToken(task.task, task.stage, task.attempt),
-        rows=ready,
-        positions=met.of_written(merged),
-        deletes=LogDeletes(
-            plain(met.rows.column(RECORD_KEY)).take(pa.array(gone)).combine_chunks(),
-            _ordering(context, item, met, gone, rules),
-            _in_base(met.positions[gone]),
-        ),
-        updates=len(merged.updates),
-        assigned=_assigned(context, met.arrived, rules),
+        parts=[LogPart(ready, met.of_written(merged), deletes, updates, assigned)],
     )
     changes = leave_changes(context, task, merged, met.rows, ready)
     first, *rest = (

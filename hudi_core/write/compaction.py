@@ -1,12 +1,12 @@
-"""The compaction task: a slice's logs go into its next base file.
+"""Compaction tasks: logs become a base file, or one log.
 
 Rows keep their commit time, sequence number and key, so that no reader of changes sees them again;
-only the name of their file is new.
+only the name of their file is new, and that only in a base file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -14,12 +14,16 @@ import pyarrow.compute as pc
 
 from hudi_core.base_file.writer import BaseFileResult, BaseFileWriter
 from hudi_core.engine.base import TaskContext
-from hudi_core.file_slice.blocks import CommittedInstants
-from hudi_core.file_slice.merged_slice import MergedSlice, merged_slice
+from hudi_core.file_slice.blocks import CommittedInstants, SliceBlock, blocks_of_slice
+from hudi_core.file_slice.log_rows import is_partial
+from hudi_core.file_slice.merged_logs import FoldedLogs
+from hudi_core.file_slice.merged_slice import MergedSlice, merged_slice, merging_of_logs
 from hudi_core.file_slice.spilling import MergeMemory
+from hudi_core.log_format.block import HeaderKey
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, FileSlice, WriteToken
 from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import column_of
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.file_output import (
@@ -29,6 +33,7 @@ from hudi_core.write.file_output import (
     open_base_file,
     renamed,
 )
+from hudi_core.write.log_output import LogDeletes, LogPart, write_log
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,85 @@ def compact_slice(task: TaskContext, item: CompactionTask, context: WriteContext
         partition_path=path,
     )
     return _status(found, stat, result, context)
+
+
+def compact_logs(
+    task: TaskContext, item: CompactionTask, context: WriteContext
+) -> WriteStatus | None:
+    """Merge the logs of a slice into one.
+
+    Later logs are merged over it as over these. The base file is not read. ``None`` for logs that
+    stay as they are; see :func:`mergeable`.
+    """
+    found = item.slice
+    path, base, logs = (
+        found.partition_path,
+        found.base_file,
+        [one.status for one in found.log_files],
+    )
+    merging = merging_of_logs(context, logs, item.memory)
+    blocks = blocks_of_slice(merging.files, logs, merging.timeline, None)
+    if not mergeable(blocks):
+        return None
+    order = merging.rules.stored_order
+    folded = merging.folded(blocks, None if base is None else base.instant)
+    (written,) = write_log(
+        context,
+        path,
+        found.file_id,
+        base,
+        WriteToken(task.task, task.stage, task.attempt),
+        parts=(_part(one, order) for one in folded),
+        compacted=list(dict.fromkeys(block.instant for block in blocks)),
+    )
+    stat = WriteStat(
+        file_id=found.file_id,
+        path=written.path,
+        prev_commit=found.base_instant,
+        num_writes=written.rows,
+        num_deletes=written.deletes,
+        num_update_writes=written.rows,
+        total_write_bytes=written.size,
+        file_size_in_bytes=written.size,
+        total_log_blocks=len(blocks),
+        total_updated_records_compacted=written.rows,
+        total_log_files_compacted=len(logs),
+        total_log_size_compacted=sum(log.size for log in logs),
+        partition_path=path,
+        log_version=written.version,
+        log_offset=0,
+        base_file=None if base is None else base.status.name,
+        log_files=(written.name,),
+    )
+    return WriteStatus(path, found.file_id, stat, written.stats)
+
+
+def mergeable(blocks: Sequence[SliceBlock], least: int = 1) -> bool:
+    """Whether blocks of several logs can be merged into one.
+
+    ``least`` is how many there must be; those of an earlier log compaction count as one. Partial
+    updates that lack different columns have no block in common.
+    """
+    originals = [one for one in blocks if not one.header(HeaderKey.COMPACTED_BLOCK_TIMES)]
+    count = len(originals) + (len(originals) < len(blocks))
+    instants = {block.instant for block in blocks}
+    return len(instants) > 1 and count >= least and not any(map(is_partial, blocks))
+
+
+def _part(found: FoldedLogs, order: Sequence[str]) -> LogPart:
+    """What log rows come to, as a part of a log."""
+    deletes, positions = found.deletes, found.positions
+    gone = found.rows.filter(pa.array(deletes))
+    return LogPart(
+        found.rows.filter(pa.array(~deletes)),
+        None if positions is None else positions[~deletes],
+        LogDeletes(
+            gone.column(RECORD_KEY).combine_chunks(),
+            # null of those that hold whatever is stored
+            [column_of(gone, name).combine_chunks() for name in order],
+            None if positions is None else positions[deletes],
+        ),
+    )
 
 
 def _status(

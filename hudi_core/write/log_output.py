@@ -8,9 +8,9 @@ blocks that say to be of partial updates. Source:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from hudi_core.log_format.block import (
 from hudi_core.log_format.data_block import avro_content
 from hudi_core.log_format.positions import Positions, encode_positions
 from hudi_core.model.files import BaseFile, FileId, LogFileName, PartitionPath, WriteToken
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.stats import FileStats, joined_stats
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import Mask
@@ -37,6 +38,7 @@ from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.file_output import file_options, keep_file, mark
 
+Header: TypeAlias = Mapping[HeaderKey, str]
 _FIRST_VERSION: Final = 1
 
 
@@ -52,6 +54,24 @@ class LogDeletes:
     keys: pa.StringArray
     order: Sequence[pa.Array]
     positions: Positions | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Rows and deletes that have blocks of their own in a log.
+
+    ``rows`` are new versions of rows, with the meta columns in front, of which the first
+    ``updates`` take the place of others; ``positions`` are those of the versions that they replace
+    in the base file, ``None`` where some have none. With ``assigned`` these go into blocks of
+    partial updates, with those columns alone. The others have blocks of their own: readers find no
+    columns for new rows.
+    """
+
+    rows: pa.Table | None = None
+    positions: Positions | None = None
+    deletes: LogDeletes | None = None
+    updates: int = 0
+    assigned: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,46 +110,49 @@ def write_log(
     base: BaseFile | None,
     token: WriteToken,
     *,
-    rows: pa.Table | None = None,
-    positions: Positions | None = None,
-    deletes: LogDeletes | None = None,
-    updates: int = 0,
-    assigned: Collection[str] | None = None,
+    parts: Iterable[LogPart],
+    compacted: Sequence[InstantTime] = (),
 ) -> list[LogResult]:
     """Write the log of one file group: its marker, then the file.
 
-    There are several files where it is large.
+    There are several files where it is large, and replaces no others.
 
-    ``base`` is the base file of the slice. ``rows`` are new versions of rows, with the meta columns
-    in front, of which the first ``updates`` take the place of others; ``positions`` are those of
-    the versions that they replace in the base file, ``None`` where some have none. No key is among
-    both rows and deletes: of the two, the latter would count.
-    With ``assigned`` these go into blocks of partial updates, with those columns alone. The others
-    have blocks of their own: readers find no columns for new rows.
+    ``base`` is the base file of the slice. No key is in two parts, nor among both rows and deletes:
+    of the two, the latter would count. ``compacted`` are the instants whose blocks it replaces.
     """
+    header = {HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(compacted)} if compacted else {}
     blocks: list[_Block] = []
-    if rows is not None and rows.num_rows:
-        are_updates = np.arange(rows.num_rows) < updates
-        end = updates if assigned is not None else 0
-        for some, columns in ((slice(0, end), assigned), (slice(end, rows.num_rows), None)):
-            part = rows.slice(some.start, some.stop - some.start)
-            places = None if positions is None else positions[some]
-            blocks += _data_blocks(context, base, _Rows(part, places, are_updates[some], columns))
-    if deletes is not None and len(deletes.keys):
-        blocks.append(_delete_block(context, partition_path, base, deletes))
+    for part in parts:
+        for rows in _rows_of(part):
+            blocks += _data_blocks(context, base, rows, header)
+        if part.deletes is not None and len(part.deletes.keys):
+            blocks.append(_delete_block(context, partition_path, base, part.deletes, header))
+    limit = None if compacted else context.write.log_file_bytes
     return [
         _write_file(context, partition_path, LogFileName(file_id, context.instant, *of), some)
-        for some, of in _files(blocks, context.write.log_file_bytes, token)
+        for some, of in _files(blocks, limit, token)
     ]
 
 
+def _rows_of(part: LogPart) -> Iterator[_Rows]:
+    """Rows of blocks of partial updates, and those of others."""
+    if part.rows is None or not part.rows.num_rows:
+        return
+    are_updates = np.arange(part.rows.num_rows) < part.updates
+    end = part.updates if part.assigned is not None else 0
+    for some, columns in ((slice(0, end), part.assigned), (slice(end, len(are_updates)), None)):
+        rows = part.rows.slice(some.start, some.stop - some.start)
+        places = None if part.positions is None else part.positions[some]
+        yield _Rows(rows, places, are_updates[some], columns)
+
+
 def _files(
-    blocks: Iterable[_Block], limit: int, token: WriteToken
+    blocks: Iterable[_Block], limit: int | None, token: WriteToken
 ) -> Iterator[tuple[list[_Block], tuple[int, str]]]:
     """The blocks of each file, with its version and token."""
     version, held = _FIRST_VERSION, list[_Block]()
     for block in blocks:
-        if sum(len(one.data) for one in held) >= limit:
+        if limit is not None and sum(len(one.data) for one in held) >= limit:
             yield held, (version, str(token))
             version, held = version + 1, []
         held.append(block)
@@ -173,28 +196,31 @@ class _Rows:
     columns: Collection[str] | None
 
 
-def _data_blocks(context: WriteContext, base: BaseFile | None, of: _Rows) -> Iterator[_Block]:
+def _data_blocks(
+    context: WriteContext, base: BaseFile | None, of: _Rows, header: Header
+) -> Iterator[_Block]:
     """The blocks of the rows, which readers hold one by one."""
     rows, positions, are_updates = of.rows, of.positions, of.are_updates
     if positions is not None:
         order = np.argsort(positions)
         rows, positions = rows.take(pa.array(order)), positions[order]
         are_updates = are_updates[order]
+    schema = context.schema
+    if of.columns is not None:
+        schema = replace(schema, arrow=_selected(schema.arrow, of.columns))
+        header = {**header, HeaderKey.IS_PARTIAL: "true"}
     count = max(1, context.write.log_block_bytes * rows.num_rows // max(1, rows.nbytes))
     for start in range(0, rows.num_rows, count):
         places = None if positions is None else positions[start : start + count]
         some = rows.slice(start, count)
-        data, stats = _data_block(context, base, some, places, of.columns)
+        own = {**_header(context, base, places, schema), **header}
+        data, stats = _data_block(context, some, own, of.columns)
         updates = int(are_updates[start : start + count].sum())
         yield _Block(data, stats, some.num_rows, updates)
 
 
 def _data_block(
-    context: WriteContext,
-    base: BaseFile | None,
-    rows: pa.Table,
-    positions: Positions | None,
-    columns: Collection[str] | None,
+    context: WriteContext, rows: pa.Table, header: Header, columns: Collection[str] | None
 ) -> tuple[bytes, FileStats]:
     schema, stored = context.schema.with_meta(), context.table.stored_meta_columns
     left_out = [one for one in META_COLUMNS if one not in stored]
@@ -202,7 +228,6 @@ def _data_block(
         at = rows.schema.get_field_index(one)
         rows = rows.set_column(at, schema.field(one), pa.nulls(rows.num_rows, pa.string()))
     left: FileStats = {}
-    table = context.schema
     if columns is not None:
         # a row that meets a filter may do so by values that it keeps: readers look at all of them
         names = [name for name in schema.names if name in columns or name in META_COLUMNS]
@@ -211,16 +236,12 @@ def _data_block(
             rows.select(others), _selected(schema, others), file_options(context)
         )
         rows, schema = rows.select(names), _selected(schema, names)
-        table = replace(table, arrow=_selected(table.arrow, names))
     # hudi-rs compares nested types with those of the table's Avro schema, in which it sees no ids;
     # the block's schema has them
     plain = pa.schema(with_ids(schema, [field.with_type(pa.null()) for field in schema]))
     content, stats = parquet_content(rows, plain, file_options(context))
     stats = {path: of for path, of in stats.items() if path not in left_out}
     stats |= _without_sizes(left)
-    header = _header(context, base, positions, table)
-    if columns is not None:
-        header[HeaderKey.IS_PARTIAL] = "true"
     if context.write.log_block_format is LogBlockFormat.PARQUET:
         return encode_log_block(BlockType.PARQUET, header, content.to_pybytes()), stats
     # sizes of another encoding would be compared with those of Parquet
@@ -238,7 +259,11 @@ def _without_sizes(stats: FileStats) -> FileStats:
 
 
 def _delete_block(
-    context: WriteContext, partition_path: PartitionPath, base: BaseFile | None, deletes: LogDeletes
+    context: WriteContext,
+    partition_path: PartitionPath,
+    base: BaseFile | None,
+    deletes: LogDeletes,
+    header: Header,
 ) -> _Block:
     keys, positions, order = deletes.keys, deletes.positions, deletes.order
     if positions is not None:
@@ -253,8 +278,8 @@ def _delete_block(
         content = encode_delete_content(
             [DeletedRecord(key, partition_path, value) for key, value in pairs]
         )
-    header = _header(context, base, positions, context.schema)
-    return _Block(encode_log_block(BlockType.DELETE, header, content), deletes=len(keys))
+    own = {**_header(context, base, positions, context.schema), **header}
+    return _Block(encode_log_block(BlockType.DELETE, own, content), deletes=len(keys))
 
 
 def _header(

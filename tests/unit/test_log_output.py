@@ -49,7 +49,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import Marker, MarkerKind, Markers
-from hudi_core.write.log_output import LogDeletes, LogResult, write_log
+from hudi_core.write.log_output import LogDeletes, LogPart, LogResult, write_log
 from tests.foreign import by_hudi_rs
 from tests.interop.test_type_matrix import read_by_us
 from tests.interop.typed_values import KEY, NAMES, TYPES, Row, Written, expected, given, plain, row
@@ -98,9 +98,7 @@ class Log:
             self.into.file_id,
             self.into.base_file,
             TOKEN,
-            rows=written,
-            positions=None if at is None else np.array(at),
-            deletes=deletes,
+            parts=[LogPart(written, None if at is None else np.array(at), deletes)],
         )
         return result
 
