@@ -216,7 +216,8 @@ def _clustered(done: Sequence[Clustering], call: Call) -> Iterator[Part]:
 
 
 def _check_compaction(given: dict[str, Any]) -> None:
-    if given["run"] is not None and (given["schedule_only"] or given["dry_run"]):
+    others = ("schedule_only", "dry_run", "log_compaction")
+    if given["run"] is not None and any(given[one] for one in others):
         raise typer.BadParameter("the plan is there already", param_hint="'--run'")
 
 
@@ -229,6 +230,7 @@ def _compact(call: Call) -> list[Compaction]:
 
 
 @service(
+    switch("--logs", "Merge the logs of a file slice into one log.", "log_compaction"),
     switch("--schedule-only", "Only put a plan on the timeline.", "schedule_only"),
     option("--run", "Only run this plan, or `all` of them.", metavar="INSTANT"),
     OPTION,
@@ -238,13 +240,15 @@ def _compact(call: Call) -> list[Compaction]:
     check=_check_compaction,
     keys="path=@path dry_run=@dry_run compactions=",
     examples="hudi compact trips --dry-run\n"
+    "hudi compact trips --logs -o hoodie.log.compaction.blocks.threshold=2\n"
     "hudi compact trips --schedule-only\n"
     "hudi compact trips --run all",
 )
 def compact(done: Sequence[Compaction], call: Call) -> Iterator[Part]:
     """Merge the log files of a MERGE_ON_READ table into base files.
 
-    By default a plan is made and run at once. Options -o hoodie.compaction.* say which file slices.
+    By default a plan is made and run at once. Options -o hoodie.compaction.* say which file slices,
+    with --logs hoodie.log.compaction.blocks.threshold (5).
     """
     path = call.table.path
     if not done:
@@ -252,9 +256,10 @@ def compact(done: Sequence[Compaction], call: Call) -> Iterator[Part]:
     for one in done:
         logs = f"{counted(one.logs, 'log', ',')} of {counted(len(one.slices), 'file slice', ',')}"
         if one.result is not None:
+            kind = "base file" if one.result.operation == "COMPACT" else "log"
             yield (
                 f"Compacted {path} by instant {one.instant}: {logs}, {one.log_bytes:,} bytes, "
-                f"became {counted(one.result.files, 'base file', ',')}, "
+                f"became {counted(one.result.files, kind, ',')}, "
                 f"{one.result.bytes_written:,} bytes."
             )
             continue

@@ -85,6 +85,14 @@ class CompactionConfig(Options, group=Group.COMPACTION):
         "hoodie.compaction.daybased.target.partitions", default=10
     )
     """DayBasedCompactionStrategy: so many partitions."""
+    logs_inline: Option[bool] = Option("hoodie.log.compaction.inline", default=False)
+    """Whether a log compaction runs after a commit to a MERGE_ON_READ table, where it is due: small
+    log files of a file slice are merged into one, and its base file stays."""
+    log_blocks: Option[int] = Option(
+        "hoodie.log.compaction.blocks.threshold", default=5, parse=integer(1)
+    )
+    """A log compaction merges the logs of file slices that have so many blocks. After a commit it
+    is due with so many deltacommits since the last compaction, of logs or not."""
 
     @property
     def runs_inline(self) -> bool:

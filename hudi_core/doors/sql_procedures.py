@@ -235,14 +235,18 @@ class Procedures:
         ]
         return self._frame(rows, CLUSTERING)
 
-    def show_compaction(self, table: str, limit: int = 20) -> DataFrame:
-        """Compactions, completed and pending.
+    def show_compaction(
+        self, table: str, limit: int = 20, *, log_compaction: bool = False
+    ) -> DataFrame:
+        """Compactions, completed and pending; with ``log_compaction`` those of logs.
 
         With a row for every file of a completed one, and every partition of a pending one.
         """
         opened = self._opened(table)
         require_compactable(opened)
-        found = [one for one in reversed(opened.timeline().instants) if is_compaction(opened, one)]
+        kind = Action.LOGCOMPACTION if log_compaction else Action.COMPACTION
+        instants = reversed(opened.timeline().instants)
+        found = [one for one in instants if is_compaction(opened, one, kind)]
         rows = [row for one in found[:limit] for row in compaction_rows(opened, one)]
         return self._frame(rows[:limit], COMPACTIONS)
 
@@ -254,8 +258,11 @@ class Procedures:
         timestamp: str | int | None = None,
         instants: str | None = None,
         options: str | None = None,
+        log_compaction: bool = False,
     ) -> DataFrame:
         """Merge log files into base files, on the executors of the session.
+
+        With ``log_compaction`` the log files of a file slice into one; ``execute`` runs either.
 
         ``op`` is ``schedule``, ``execute`` or ``run``: both in one, or with ``timestamp`` or
         ``instants`` (separated by commas) ``execute``. Without these, ``execute`` runs all that are
@@ -272,7 +279,11 @@ class Procedures:
             ]
         else:
             only = operation == SCHEDULE
-            done = [handle.compact(schedule_only=only, options=given, engine=engine)]
+            done = [
+                handle.compact(
+                    schedule_only=only, log_compaction=log_compaction, options=given, engine=engine
+                )
+            ]
         rows = [
             row_of(
                 COMPACTION,
@@ -569,11 +580,15 @@ def commit_row(instant: Instant, commit: CommitMetadata) -> dict[str, Any]:
     return row_of(COMMITS, instant=instant, total=total)
 
 
-def is_compaction(opened: OpenTable, instant: Instant) -> bool:
-    """Whether an instant is a compaction, in any state."""
-    if not instant.is_completed or instant.action is not Action.COMMIT:
-        return instant.action is Action.COMPACTION
-    return opened.client.active.read_notes(instant).operation_type == WriteOperation.COMPACT
+def is_compaction(opened: OpenTable, instant: Instant, kind: Action) -> bool:
+    """Whether an instant is a compaction of a kind, in any state."""
+    if not instant.is_completed:
+        return instant.action is kind
+    if instant.action is not kind.completed_action:
+        return False
+    is_of_logs = kind is Action.LOGCOMPACTION
+    wanted = WriteOperation.LOG_COMPACT if is_of_logs else WriteOperation.COMPACT
+    return opened.client.active.read_notes(instant).operation_type == wanted
 
 
 def compaction_rows(opened: OpenTable, instant: Instant) -> list[dict[str, Any]]:

@@ -250,7 +250,11 @@ def _write_once(
     name = StreamSinkConfig.identifier.read(options)
     done = batch.idempotency
     if StreamSinkConfig.disables_compaction.read(options):
-        kept_off = (CompactionConfig.inline, CompactionConfig.schedule_inline)
+        kept_off = (
+            CompactionConfig.inline,
+            CompactionConfig.schedule_inline,
+            CompactionConfig.logs_inline,
+        )
         options = {**options, **{key.key: "false" for key in kept_off}}
     elif StreamSinkConfig.compacts.is_given(options):
         compacts, inline = StreamSinkConfig.compacts.read(options), CompactionConfig.inline

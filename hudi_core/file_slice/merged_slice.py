@@ -89,15 +89,29 @@ def merged_slice(
         stored = StoredFile(schema.empty_table(), _NOTHING_KNOWN)
     else:
         stored = read_base_file(files, base.path, partition_path, base.size)
-    keys = FileKeys(files.base_path, files.table, files.schema)
-    instants = committed or own_instants(logs)
-    merging = SliceMerging(files.files, schema, merge_rules(files.table), keys, instants, memory)
+    merging = merging_of_logs(files, logs, memory, committed=committed)
     rows = None if base is None else HeldBase(base, stored.rows, schema)
     with merging.merged(logs, None, rows, schema.names) as counted:
         merged = counted or MergedLogs(np.empty(0, np.int64), iter(()))
         _require_there(base, stored, merged.dead)
-        stored = read_base_file(files, base.path, partition_path, base.size)
-    merging = merging_of_logs(files, logs, memory, committed)
+        yield MergedSlice(stored, merged, partition_path, merging.keys)
+
+
+def merging_of_logs(
+    files: FileContext,
+    logs: Sequence[FileStatus],
+    memory: MergeMemory,
+    *,
+    committed: CommittedInstants | None = None,
+) -> SliceMerging:
+    """What merges the logs of a slice.
+
+    ``committed`` has the instants whose blocks count, by default those that the logs are named by.
+    """
+    keys = FileKeys(files.base_path, files.table, files.schema)
+    instants = committed or own_instants(logs)
+    schema, rules = files.schema.with_meta(), merge_rules(files.table)
+    return SliceMerging(files.files, schema, rules, keys, instants, memory)
 
 
 def _require_there(base: BaseFile | None, stored: StoredFile, dead: Positions) -> None:

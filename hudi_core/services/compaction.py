@@ -1,9 +1,10 @@
-"""Compaction: the logs of file slices merged into their next base files.
+"""Compaction: logs of file slices merged into base files, or one log.
 
 It is scheduled, which puts a plan on the timeline, and run, by the same process or by another one.
 Rows stay what they are. Writers go on meanwhile: logs that were not complete when it was planned
 belong to the slice that it makes. Where another write has replaced a file of a plan, the compaction
-is given up.
+is given up. Logs that a log compaction replaces stay on the storage, for past states, until their
+slice is cleaned.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from hudi_core.actions.clustering import groups_under_clustering
 from hudi_core.actions.compaction import (
+    Choose,
     group_of_operation,
     groups_of_plan,
     groups_under_compaction,
@@ -30,10 +32,12 @@ from hudi_core.config.kinds import TableType
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import HudiError, TableServiceError
+from hudi_core.file_slice.blocks import blocks_of_slice
 from hudi_core.file_slice.spilling import MergeMemory
+from hudi_core.file_slice.stored_slice import own_instants
 from hudi_core.model.actions import CompactionOperation, CompactionPlan
 from hudi_core.model.capability import Capability
-from hudi_core.model.commit import WriteOperation
+from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.files import FileGroupId, FileSlice
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, TimelineZone, to_datetime
@@ -51,8 +55,10 @@ from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.begin import Request
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.write.compaction import CompactionTask, compact_slice
+from hudi_core.write.compaction import CompactionTask, compact_logs, compact_slice, mergeable
 
+MergeLogs: TypeAlias = Callable[..., WriteStatus | None]
+"""The task that merges the logs of one slice."""
 _log = logging.getLogger(__name__)
 
 # --- the slices that are merged, by table or by plan ----------------------------------------------
@@ -61,11 +67,16 @@ _log = logging.getLogger(__name__)
 def slices_of_plan(table: OpenTable, instant: Instant, plan: CompactionPlan) -> list[FileSlice]:
     """The slices that a plan names, with the logs that it names.
 
-    ``StalePlanError`` is for files that are not those of a latest slice any more.
+    ``StalePlanError`` is for files that are not those of a latest slice any more; and, where logs
+    are merged into one, for others that come before that one, and for slices that another service
+    is to rewrite.
     """
     partitions = sorted({group.partition_path for group in groups_of_plan(plan)})
     slices = table.views().view().latest_slices(partitions)
     latest = {one.group: one for one in slices}
+    if instant.action is Action.LOGCOMPACTION:
+        busy = _busy_groups(table, table.timeline(), also_planned_logs=False)
+        latest = {group: one for group, one in latest.items() if group not in busy}
     return [_planned_slice(one, latest, instant) for one in plan.operations or ()]
 
 
@@ -76,14 +87,18 @@ def _planned_slice(
     found = latest.get(group)
     named = set(operation.delta_file_paths or ())
     base = None if found is None or found.base_file is None else found.base_file.status.name
-    logs = () if found is None else found.log_files
-    logs = tuple(log for log in logs if log.status.name in named)
-    if found is None or base != operation.data_file_path or len(logs) < len(named):
+    present = () if found is None else found.log_files
+    logs = tuple(log for log in present if log.status.name in named)
+    is_whole = base == operation.data_file_path and len(logs) == len(named)
+    if instant.action is Action.LOGCOMPACTION:
+        is_whole &= all(log in logs or log.name.instant > instant.requested_time for log in present)
+    if found is None or not is_whole:
         # guard looks-at-plan
         time_ = instant.requested_time
         raise StalePlanError(
-            f"The compaction {time_} cannot be run any more: another action has changed file "
-            f"group {group.file_id} of partition {group.partition_path!r} since it was planned",
+            f"The {instant.action.value} {time_} cannot be run any more: another action has "
+            f"changed file group {group.file_id} of partition {group.partition_path!r} since it "
+            "was planned",
             "It is given up, and nothing has changed. Schedule another one.",
             instant=time_,
         )
@@ -91,7 +106,12 @@ def _planned_slice(
 
 
 def new_plan(
-    table: OpenTable, config: WriteConfig, *, at_once: bool = False, is_last: bool = False
+    table: OpenTable,
+    config: WriteConfig,
+    action: Action = Action.COMPACTION,
+    *,
+    at_once: bool = False,
+    is_last: bool = False,
 ) -> tuple[CompactionPlan | None, list[FileSlice]]:
     """The plan of a new compaction, and its slices.
 
@@ -99,14 +119,17 @@ def new_plan(
     table becomes COPY_ON_WRITE after it.
     """
     timeline = table.timeline()
-    busy = {
-        *groups_under_clustering(table.client, timeline),
-        *groups_under_compaction(table.client, timeline),
-    }
+    is_of_logs = action is Action.LOGCOMPACTION
+    busy = _busy_groups(table, timeline, also_planned_logs=is_of_logs)
     slices = table.views().view(timeline).latest_slices()  # guard plans-completed
+    free = [one for one in slices if one.group not in busy]
+    choose: Choose = partial(chosen_operations, config=config.compaction)
+    if is_of_logs:
+        free, choose = _with_many_blocks(table, free, config.compaction.log_blocks), tuple
     plan = plan_compaction(
-        [one for one in slices if one.group not in busy],
-        partial(chosen_operations, config=config.compaction),
+        free,
+        choose,
+        action=action,
         new_file_bytes=config.max_file_size,
         at_once=at_once,
         also=_hidden_groups(timeline, slices) if is_last else (),
@@ -131,6 +154,30 @@ def _hidden_groups(timeline: TimelineView, slices: Sequence[FileSlice]) -> list[
     if not based or any(one.log_files for one in slices):
         return []
     return [min((one for one, _ in based), key=lambda one: one.total_size).group]
+
+
+def _busy_groups(
+    table: OpenTable, timeline: TimelineView, *, also_planned_logs: bool
+) -> set[FileGroupId]:
+    """File groups that pending services rewrite."""
+    client = table.client
+    return {
+        *groups_under_clustering(client, timeline),
+        *groups_under_compaction(client, timeline, also_planned_logs=also_planned_logs),
+    }
+
+
+def _with_many_blocks(table: OpenTable, slices: Sequence[FileSlice], least: int) -> list[FileSlice]:
+    """The slices whose logs have so many blocks to merge into one."""
+
+    def has_many(one: FileSlice) -> bool:
+        logs = [log.status for log in one.log_files]
+        blocks = blocks_of_slice(table.client.files, logs, own_instants(logs), None)
+        return mergeable(blocks, least)
+
+    several = [one for one in slices if len(one.log_files) > 1]
+    found = table.client.run_map(has_many, several)
+    return [one for one, is_wanted in zip(several, found, strict=True) if is_wanted]
 
 
 def require_compactable(table: OpenTable) -> None:
@@ -182,12 +229,13 @@ class CompactionService(PlannedService[Compaction]):
 
     action: ClassVar[Action] = Action.COMPACTION
     operation: ClassVar[WriteOperation] = WriteOperation.COMPACT
+    merge: ClassVar[MergeLogs] = staticmethod(compact_slice)
 
     def plan(self) -> Compaction:
         """What :meth:`compact` would merge; nothing is changed."""
         table = self.table.as_stored()
         self.require(table)
-        _, found = new_plan(table, self.config)
+        _, found = new_plan(table, self.config, self.action)
         return Compaction(table.client.base_path, slices=tuple(found))
 
     def schedule(self) -> Compaction:
@@ -235,7 +283,8 @@ class CompactionService(PlannedService[Compaction]):
             memory = MergeMemory.of(self.table.client.options)
             tasks = [CompactionTask(one, memory) for one in found]
             weights = [task.weight for task in tasks]
-            return self.map_tasks(tasks, partial(compact_slice, context=context), weights), None
+            done = self.map_tasks(tasks, partial(self.merge, context=context), weights)
+            return [one for one in done if one is not None], None
 
         instant, result = self.execute(plan, rewrite)
         return Compaction(self.table.client.base_path, instant, tuple(found), result)
@@ -243,11 +292,21 @@ class CompactionService(PlannedService[Compaction]):
     def _planned(self, table: OpenTable, *, found: list[FileSlice], at_once: bool) -> Request:
         """Request of a new compaction, whose slices are added to a list."""
         self.require(table)
-        plan, slices = new_plan(table, self.config, at_once=at_once, is_last=self.is_last)
+        plan, slices = new_plan(
+            table, self.config, self.action, at_once=at_once, is_last=self.is_last
+        )
         if plan is None:
             raise NothingToDoError
         found.extend(slices)
         return Request(encode(plan))
+
+
+class LogCompactionService(CompactionService):
+    """Schedules and runs log compactions of one table."""
+
+    action: ClassVar[Action] = Action.LOGCOMPACTION
+    operation: ClassVar[WriteOperation] = WriteOperation.LOG_COMPACT
+    merge: ClassVar[MergeLogs] = staticmethod(compact_logs)
 
 
 # --- compactions that are due ---------------------------------------------------------------------
@@ -266,25 +325,36 @@ def compact_if_due(
     Takes the lock itself.
 
     With ``hoodie.compact.inline``, as by default, what is scheduled is run first, then a new
-    compaction where one is due. With ``hoodie.compact.schedule.inline`` it is only scheduled.
+    compaction where one is due. With ``hoodie.compact.schedule.inline`` it is only scheduled. Then
+    follow log compactions, with ``hoodie.log.compaction.inline``.
 
     ``table`` is as the commit left it, and ``left`` its timeline, where that is known and all of it
     is complete: then nothing is read to find that no compaction is due. The commit remains valid
     where a compaction fails.
     """
     wanted, zone = config.compaction, table.client.config.zone
-    is_asked = wanted.runs_inline or wanted.schedule_inline
-    if not is_asked or not can_be_compacted(table):
+    of_base = wanted.runs_inline or wanted.schedule_inline
+    if not (of_base or wanted.logs_inline) or not can_be_compacted(table):
         return ()
-    if left is not None and not is_due(left, wanted, zone):
-        return ()
-    service = CompactionService(table.as_stored().afresh, lock, engine, config)
-    done: list[Compaction] = []
-    if wanted.runs_inline:
-        done += service.run_all()
-    if is_due(service.table.client.timeline(), wanted, zone):
-        new = service.compact() if wanted.runs_inline else service.schedule()
-        done += [new] if new.slices else []
+    if left is not None:
+        of_base &= is_due(left, wanted, zone)
+        if not of_base and not (wanted.logs_inline and _are_logs_due(table, left, wanted)):
+            return ()
+    table, done = table.as_stored().afresh, list[Compaction]()
+    if of_base:
+        service = CompactionService(table, lock, engine, config)
+        if wanted.runs_inline:
+            done += service.run_all()
+        if is_due(service.table.client.timeline(), wanted, zone):
+            new = service.compact() if wanted.runs_inline else service.schedule()
+            done += [new] if new.slices else []
+        table = service.table
+    if wanted.logs_inline:
+        logs = LogCompactionService(table, lock, engine, config)
+        done += logs.run_all()
+        if _are_logs_due(logs.table, logs.table.client.timeline(), wanted):
+            new = logs.compact()
+            done += [new] if new.slices else []
     return done
 
 
@@ -326,11 +396,7 @@ def is_due(timeline: Timeline, config: CompactionConfig, zone: TimelineZone) -> 
     last = _last_compaction(timeline)
     if pending:
         last = max([pending[-1].requested_time, *([last] if last else [])])
-    deltas = [
-        one
-        for one in timeline.completed().of_actions(Action.DELTACOMMIT)
-        if last is None or one.effective_completion_time > last
-    ]
+    deltas = _deltas_after(timeline, last)
     if not deltas:
         return False
     are_many = len(deltas) >= config.max_delta_commits
@@ -346,6 +412,28 @@ def is_due(timeline: Timeline, config: CompactionConfig, zone: TimelineZone) -> 
             return are_many or is_late
         case _:
             return are_many
+
+
+def _are_logs_due(table: OpenTable, timeline: Timeline, config: CompactionConfig) -> bool:
+    """Whether a log compaction is due.
+
+    By deltacommits since the last compaction, of logs or not.
+    """
+    deltas = _deltas_after(timeline, _last_compaction(timeline))
+    last = deltas[-config.log_blocks :]
+    return len(last) == config.log_blocks and not any(
+        table.client.active.read_notes(one).operation_type == WriteOperation.LOG_COMPACT
+        for one in reversed(last)
+    )
+
+
+def _deltas_after(timeline: Timeline, last: InstantTime | None) -> list[Instant]:
+    """Deltacommits that were completed after a compaction was requested."""
+    return [
+        one
+        for one in timeline.completed().of_actions(Action.DELTACOMMIT)
+        if last is None or one.effective_completion_time > last
+    ]
 
 
 def _last_compaction(timeline: Timeline) -> InstantTime | None:

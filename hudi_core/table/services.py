@@ -25,7 +25,7 @@ from hudi_core.services.alter import alter_table, schema_change
 from hudi_core.services.archive import ArchiveResult, archive_table, plan_table_archive
 from hudi_core.services.clean import CleanResult, clean_table, plan_table_clean
 from hudi_core.services.clustering import Clustering, ClusteringService
-from hudi_core.services.compaction import Compaction, CompactionService
+from hudi_core.services.compaction import Compaction, CompactionService, LogCompactionService
 from hudi_core.services.convert import (
     Conversion,
     TypeConversion,
@@ -153,9 +153,11 @@ def run_clusterings(call: TableCall, instant: QueryTime | None) -> list[Clusteri
     return call.session.pointed(done) if done else done
 
 
-def compact(call: TableCall, *, schedule_only: bool = False) -> Compaction:
-    """Merge the logs of file slices into base files."""
-    with compactions(call) as service:
+def compact(
+    call: TableCall, *, schedule_only: bool = False, log_compaction: bool = False
+) -> Compaction:
+    """Merge the logs of file slices into base files, or one log."""
+    with compactions(call, log_compaction=log_compaction) as service:
         if call.dry_run:
             return service.plan()
         if schedule_only:
@@ -165,9 +167,16 @@ def compact(call: TableCall, *, schedule_only: bool = False) -> Compaction:
 
 
 def run_compactions(call: TableCall, instant: QueryTime | None) -> list[Compaction]:
-    """Run compactions that are scheduled."""
-    with compactions(call) as service:
-        done = service.run(requested_time(instant))
+    """Run compactions that are scheduled, of logs too."""
+    wanted, done = requested_time(instant), list[Compaction]()
+    with compactions(call, log_compaction=True) as service:
+        timeline = service.table.client.active.load()
+        found = None if wanted is None else timeline.find(InstantTime(wanted), service.action)
+        if wanted is None or found is not None:
+            done += service.run(wanted)
+    if found is None:
+        with compactions(call) as service:
+            done += service.run(wanted)
     return call.session.pointed(done) if done else done
 
 
@@ -207,12 +216,11 @@ def clusterings(call: TableCall) -> Iterator[ClusteringService]:
 
 
 @contextmanager
-def compactions(call: TableCall) -> Iterator[CompactionService]:
+def compactions(call: TableCall, *, log_compaction: bool = False) -> Iterator[CompactionService]:
     """The service of a call; later reads use its table."""
     writer = call.writer(chosen_engine(call.engine))
-    service = CompactionService(
-        writer.table, writer.lock, writer.engine, writer.config, call.progress
-    )
+    kind = LogCompactionService if log_compaction else CompactionService
+    service = kind(writer.table, writer.lock, writer.engine, writer.config, call.progress)
     try:
         yield service
     finally:

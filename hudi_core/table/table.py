@@ -1271,6 +1271,7 @@ class Table:
         self,
         *,
         schedule_only: bool = False,
+        log_compaction: bool = False,
         dry_run: bool = False,
         options: Options | None = None,
         engine: Engine | None = None,
@@ -1287,6 +1288,9 @@ class Table:
         schedule_only
             Whether only the plan is put on the timeline, for :meth:`run_compactions` in any
             process.
+        log_compaction
+            Whether the logs of a file slice are merged into one log, and its base file stays. Of
+            slices whose logs have ``hoodie.log.compaction.blocks.threshold`` (5) blocks.
 
         Raises
         ------
@@ -1298,7 +1302,7 @@ class Table:
             See :mod:`hudi_core.txn.transaction`.
         """
         call = TableCall(self._session, options, engine, progress, dry_run)
-        return services.compact(call, schedule_only=schedule_only)
+        return services.compact(call, schedule_only=schedule_only, log_compaction=log_compaction)
 
     def run_compactions(
         self,
@@ -1310,7 +1314,8 @@ class Table:
     ) -> list[Compaction]:
         """Run compactions that any process has scheduled, the oldest first.
 
-        Those that another process runs are left to it. Progress counts file slices.
+        Log compactions come before the others. Those that another process runs are left to it.
+        Progress counts file slices.
 
         Parameters
         ----------
