@@ -215,6 +215,20 @@ class DropsCompactions(MergingToy):
         return toy.receipt(meta_client, toy.head(meta_client))
 
 
+class DropsLogCompactions(MergingToy):
+    """Takes note of no log compaction, as no row and no base file changes."""
+
+    def complete_log_compaction(
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **_: Any,
+    ) -> FormatCommit:
+        return toy.receipt(meta_client, toy.head(meta_client))
+
+
 class KeepsMergedLogs(MergingToy):
     """Names the base file of a compaction beside the slice that it merges."""
 
@@ -260,6 +274,7 @@ WRONG_SERVICES: Final = (
     Mistake(ForgetsCompactions, "F55", "it lacks complete_compaction, complete_log_compaction"),
     Mistake(TrustsAnException, "F56"),
     Mistake(DropsCompactions, "F63"),
+    Mistake(DropsLogCompactions, "F63"),
     Mistake(KeepsMergedLogs, "F63"),
     Mistake(TakesLogsForBaseFiles, "F63"),
 )

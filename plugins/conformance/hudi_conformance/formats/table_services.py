@@ -46,6 +46,7 @@ IN_LOGS: Final = {
     "hoodie.archive.automatic": "false",
 }
 """Compactions only where they are asked for."""
+FEW_BLOCKS: Final = {**IN_LOGS, "hoodie.log.compaction.blocks.threshold": "2"}
 ROLLBACK: Final = ("before_rollback", "complete_rollback")
 UNDECLARED: Final[Mapping[Capability, Callable[[hudi.Table], object]]] = {
     Capability.CLUSTERING: lambda table: table.cluster(),
@@ -155,7 +156,7 @@ class ServiceConformance(OverFormat):
         expected = contents(rows(1, 2, 3, 4, 7, 8), rows(0, 6, ts=2))
         self.same_everywhere(path, expected, format_under_test)
 
-    @check("F63", "Logs, compactions and rollbacks of both are recorded, and readers see the rows.")
+    @check("F63", "Logs, compactions and rollbacks of all are recorded, and readers see the rows.")
     def test_logs_and_compactions(self, path: Path, format_under_test: FormatUnderTest) -> None:
         if Capability.MERGE_ON_READ not in load_format(format_under_test.name).capabilities:
             self.require_no_logs(path, format_under_test)
@@ -185,6 +186,17 @@ class ServiceConformance(OverFormat):
         assert logs_of(table)
         records(lambda: table.rollback(last), updated, *ROLLBACK)
         records(lambda: table.delete(rows(2, ts=2), options=IN_LOGS), deleted, *write)
+        records(lambda: table.upsert(rows(0, 1, ts=2), options=IN_LOGS), deleted, *write)
+        logged = len(logs_of(table))
+        joined = records(
+            lambda: table.compact(log_compaction=True, options=FEW_BLOCKS),
+            deleted,
+            "complete_log_compaction",
+        )
+        assert len(logs_of(table)) > logged
+        records(lambda: table.rollback(joined), deleted, *ROLLBACK)
+        assert len(logs_of(table)) == logged
+        table.compact(log_compaction=True, options=FEW_BLOCKS)
         merged = records(lambda: table.compact(options=IN_LOGS), deleted, "complete_compaction")
         assert not logs_of(table)
         records(lambda: table.rollback(merged), deleted, *ROLLBACK)
