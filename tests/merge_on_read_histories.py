@@ -72,6 +72,8 @@ class History:
             "hoodie.compact.inline.max.delta.commits": draw.choice(["2", "3", "100"]),
             # which files of a table are clustered depends on its type
             "hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy",
+            "hoodie.log.compaction.inline": draw.choice(["true", "false"]),
+            "hoodie.log.compaction.blocks.threshold": "2",
         }
         if draw.random() < 0.3:
             self.options |= {"hoodie.logfile.data.block.max.size": "300"}
@@ -104,7 +106,8 @@ class History:
         acts: list[Callable[[int], _Act]] = [self._upsert, self._upsert, self._upsert]
         acts += [self._upsert, self._upsert, self._delete, self._delete, self._insert]
         acts += [self._overwrite, self._update, self._delete_where, self._merge, self._complete]
-        acts += [self._compact, self._schedule, self._cluster, self._cluster, self._purge]
+        acts += [self._compact, self._schedule, self._compact_logs, self._schedule_logs]
+        acts += [self._cluster, self._cluster, self._purge]
         for step in range(steps):
             name, act = self.draw.choice(acts)(step)
             self.log.append(name)
@@ -119,10 +122,11 @@ class History:
         written, logged = (Table.open(table.path) for table in self.tables)
         expected = _rows(written.to_arrow())
         assert _rows(logged.to_arrow()) == expected, self._story()
+        last = max(self.states, default="")
         for one in logged.timeline.completed_writes():
-            # compactions change no row, nor do clusterings that were planned before other writes
-            is_write = one.action is not Action.COMMIT
-            if is_write and one.requested_time > max(self.states, default=""):
+            # compactions are commits, and change no row, nor do clusterings; those, and compactions
+            # of logs, may have been requested before writes that are complete
+            if one.action is not Action.COMMIT and one.requested_time > last:
                 self.states[one.requested_time] = expected
         for low in (2, 4, 6):
             found = _rows(logged.to_arrow(filter=[("ts", ">=", low), ("city", "=", "a")]))
@@ -159,7 +163,7 @@ class History:
             found = logged.validate(keys=True)
             assert found.is_valid, (found, self._story())
         _run_clusterings(logged)
-        logged.run_compactions()
+        _run_scheduled(logged)
         logged.compact()
         self._compare()
         self._compare_past(logged)
@@ -237,7 +241,7 @@ class History:
 
     def _schedule(self, _: int) -> _Act:
         def schedule(table: Table) -> None:
-            table.run_compactions()
+            _run_scheduled(table)
             table.compact(schedule_only=True)
 
         return "schedule", lambda table: _of_logs(table, lambda: schedule(table))
@@ -262,8 +266,26 @@ class History:
 
         return "purge", purge
 
+    def _compact_logs(self, _: int) -> _Act:
+        def compact(table: Table) -> None:
+            table.compact(log_compaction=True)
+
+        return "compact logs", lambda table: _of_logs(table, lambda: compact(table))
+
+    def _schedule_logs(self, _: int) -> _Act:
+        def schedule(table: Table) -> None:
+            _run_scheduled(table)
+            table.compact(log_compaction=True, schedule_only=True)
+
+        return "schedule of logs", lambda table: _of_logs(table, lambda: schedule(table))
+
 
 _Act = tuple[str, Callable[[Table], object]]
+
+
+def _run_scheduled(table: Table) -> None:
+    with suppress(CommitConflictError):  # a write has rewritten a slice of a plan of logs
+        table.run_compactions()
 
 
 def _of_logs(table: Table, act: Callable[[], object]) -> None:

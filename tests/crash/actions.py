@@ -29,7 +29,7 @@ from tests.crash.rows import (
     putting,
     replacing,
 )
-from tests.crash.tables import OPTIONS, RETAINED, SEVERAL, crashing_table
+from tests.crash.tables import FEW_BLOCKS, OPTIONS, RETAINED, SEVERAL, crashing_table
 from tests.operators import operator
 
 _INSERTED: Final = {**OPTIONS, "hoodie.datasource.write.operation": "insert"}
@@ -283,6 +283,9 @@ ACTIONS: Final[Mapping[str, Action]] = {
         lambda table: table.delete(where="id in ('a', 'c')"), dropping("a", "c")
     ),
     "merge": Action(_merge, putting(CHANGED)),
+    "compact_logs": Action(
+        lambda table: table.compact(log_compaction=True, options=FEW_BLOCKS), dict
+    ),
     "upgrade": Action(lambda found: found.upgrade(9), dict, is_finished_by_others=True),
     "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
 }

@@ -21,7 +21,9 @@ from tests.crash.tables import (
     create_compacted,
     create_compaction,
     create_expired,
+    create_log_compaction,
     create_logged_old,
+    create_logs,
     create_merged,
     create_merged_old,
     create_of,
@@ -121,6 +123,7 @@ def _logged_scenes() -> Mapping[str, Scene]:
     run = Wound("logged_run_compaction", COMPLETED_FILE)
     staged = partial(create_staged, kind=LOGGED)
     clustered = Wound("logged_cluster", REPLACED)
+    joined = Wound("logged_compact_logs", LOGGED_COMPLETED)
     names = (
         *(*OPERATIONS, "update", "delete_where", "merge", "alter", "write_column", "stage"),
         *("compact", "schedule_compaction", "upsert_compacts", "upsert_schedules", "cluster"),
@@ -150,6 +153,9 @@ def _logged_scenes() -> Mapping[str, Scene]:
         ),
         "recover_clean": Scene("other", (Wound("clean", "remove data"),), made=made_old),
         "run_compaction": Scene("run_compaction", made=planned),
+        "compact_logs": Scene("compact_logs", made=create_logs),
+        "recover_compact_logs": Scene("other", (joined,), made=create_logs),
+        "run_log_compaction": Scene("run_compaction", made=create_log_compaction),
         "upsert_planned": Scene("upsert", made=planned),
         "recover_compact": Scene("other", (merged,), made=made),
         "recover_run": Scene("run_compaction", (run,), made=planned),

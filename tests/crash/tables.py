@@ -30,6 +30,8 @@ OPTIONS: Final = {
     "fs.s3a.secret.key": CANARY,
 }
 
+FEW_BLOCKS: Final = {"hoodie.log.compaction.blocks.threshold": "2"}
+"""Has a log compaction merge what few commits leave."""
 RETAINED: Final = {"hoodie.cleaner.commits.retained": "1"}
 """Has a clean delete what the last commits do not need."""
 
@@ -113,6 +115,21 @@ def create_scheduled(path: Path, format_name: str, kind: str = STORED) -> None:
     """Make a table with a scheduled clustering."""
     create_of(kind, path, format_name)
     hudi.Table.open(str(path), OPTIONS).cluster(sort_by="ts", schedule_only=True)
+
+
+def create_logs(path: Path, format_name: str) -> None:
+    """Make a table whose file slices have several logs."""
+    create_of(LOGGED, path, format_name)
+    hudi.Table.open(str(path), OPTIONS).upsert(as_table(SECOND))
+
+
+def create_log_compaction(path: Path, format_name: str) -> None:
+    """Make a table with a scheduled log compaction."""
+    create_logs(path, format_name)
+    planned = hudi.Table.open(str(path), OPTIONS).compact(
+        log_compaction=True, schedule_only=True, options=FEW_BLOCKS
+    )
+    assert planned.logs > 1
 
 
 def create_compaction(path: Path, format_name: str) -> None:

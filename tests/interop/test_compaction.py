@@ -117,3 +117,23 @@ def test_log_rows_on_the_disk(tmp_path: Path) -> None:
         before = present_rows(table.to_arrow().to_pylist())
         table.compact()
         assert present_rows(hudi.Table.open(path).to_arrow().to_pylist()) == before
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_logs_of_hudi_spark_become_one(name: str, tmp_path: Path) -> None:
+    path = OWN.unpack(name, tmp_path / name)
+    table = hudi.Table.open(path, {"hoodie.metadata.enable": "false"})
+    before, writes = present_rows(table.to_arrow().to_pylist()), table.timeline.completed_writes()
+    states = {one: present_rows(table.to_arrow(as_of=one).to_pylist()) for one in writes}
+    done = table.compact(
+        log_compaction=True, options={"hoodie.log.compaction.blocks.threshold": "1"}
+    )
+    assert all(one.base_file is not None for one in done.slices)
+    assert present_rows(hudi.Table.open(path).to_arrow().to_pylist()) == before
+    if name not in _ANSWERS_OTHERWISE:
+        assert present_rows(by_judge(path)) == before
+    table = hudi.Table.open(path, {"hoodie.metadata.enable": "false"})
+    assert {one: present_rows(table.to_arrow(as_of=one).to_pylist()) for one in writes} == states
+    table.run_compactions()
+    table.compact()
+    assert present_rows(hudi.Table.open(path).to_arrow().to_pylist()) == before

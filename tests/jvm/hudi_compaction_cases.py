@@ -1,6 +1,6 @@
 """Compactions of tables that Hudi-Spark and this project share.
 
-Each compacts the logs of the other, and runs the plans that the other has made.
+Each compacts the logs of the other, also into one log, and runs the plans that the other has made.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ OPTIONS: Final = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.compact.inline": "false",
 }
+FEW_BLOCKS: Final = {"hoodie.log.compaction.blocks.threshold": "2"}
 indexes = pytest.mark.parametrize("index", [{}, INDEXED], ids=["simple", "record index"])
 
 
@@ -58,13 +59,18 @@ class Shared:
             self.ts += 1
             self.table.delete(valued_rows({gone: self.held.pop(gone)}, self.ts))
 
-    def theirs(self, *changed: int) -> None:
+    @property
+    def log_compactions(self) -> list[str]:
+        return [one.instant for one in self.table.history() if one.operation == "LOG_COMPACT"]
+
+    def theirs(self, *changed: int, more: Mapping[str, str] | None = None) -> None:
         """Let Hudi-Spark update rows."""
         given = {
             **HUDI_OPTIONS,
             **OPTIONS,
             **({"hoodie.index.type": "RECORD_INDEX"} if self.more else {}),
             "hoodie.datasource.write.operation": "upsert",
+            **(more or {}),
         }
         self.engine.save(self._next(changed), self.path, given)
 
@@ -156,5 +162,34 @@ def test_we_run_the_plan_of_hudi(hudi_spark: Engine, tmp_path: Path, version: st
     shared.theirs(1, 7)
     shared.agree()
     shared.table.compact()
+    assert not shared.logs
+    shared.agree()
+
+
+@versions
+@indexes
+def test_each_merges_logs_of_the_other_into_one(
+    hudi_spark: Engine, tmp_path: Path, version: str, index: dict[str, str]
+) -> None:
+    shared = Shared(hudi_spark, tmp_path / "t", version, index)
+    shared.ours(1, 2, gone=4)
+    shared.theirs(2, 3)
+    assert shared.table.compact(log_compaction=True, options=FEW_BLOCKS).result is not None
+    shared.agree()
+    shared.theirs(3, 5)
+    shared.ours(1, 5, gone=6)
+    shared.agree()
+    # of these two one is a log that takes the place of others
+    assert shared.table.compact(log_compaction=True, options=FEW_BLOCKS).result is not None
+    shared.agree()
+    # Hudi counts deltacommits since the last one
+    shared.theirs(2, 7)
+    shared.theirs(7, 23, more={**FEW_BLOCKS, "hoodie.log.compaction.inline": "true"})
+    assert len(shared.log_compactions) == 3
+    shared.agree()
+    shared.ours(7, 8, gone=9)
+    assert shared.table.compact(log_compaction=True, options=FEW_BLOCKS).result is not None
+    shared.agree()
+    shared.call("run", "hoodie.compact.inline.max.delta.commits=1")
     assert not shared.logs
     shared.agree()
