@@ -21,7 +21,7 @@ from hudi_core.errors import TableServiceError
 from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.keygen.foreign_keys import require_consent
 from hudi_core.model.files import BaseFile
-from hudi_core.model.instant import PLANNED_ACTIONS, Action
+from hudi_core.model.instant import COMPACTIONS, PLANNED_ACTIONS, Action
 from hudi_core.plugin.capability import table_needs
 from hudi_core.services.clustering import Clustering, ClusteringService
 from hudi_core.services.mending.differences import compare_keys, holds_keys, log_lacks_keys
@@ -70,7 +70,7 @@ _PROPERTIES: Mapping[KeyStorage, Mapping[str, str | None]] = {
 }
 
 
-_RUN_BY: Final = {Action.CLUSTERING: "cluster", Action.COMPACTION: "compact"}
+_RUN_BY: Final = {Action.CLUSTERING: "cluster", **dict.fromkeys(COMPACTIONS, "compact")}
 """Commands that run what is planned."""
 _CHANGED: Final = frozenset(
     name

@@ -31,7 +31,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import CompactionPlan
 from hudi_core.model.commit import CommitMetadata, WriteOperation
 from hudi_core.model.files import FileSlice
-from hudi_core.model.instant import PLANNED_ACTIONS, Action, Instant, State
+from hudi_core.model.instant import COMPACTIONS, PLANNED_ACTIONS, Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.context import WriteContext
 from hudi_core.services.compaction import CompactionService
@@ -60,10 +60,10 @@ def slices_to_merge(table: OpenTable, made: TableMetaClient) -> tuple[FileSlice,
     client = table.client
     is_old = client.config.layout_version == LAYOUT_1
     timeline = client.timeline()
-    for planned in pending_compactions(timeline) if is_old else ():
+    for planned in pending_compactions(timeline, COMPACTIONS) if is_old else ():
         raise UnsupportedTableError(
             client.base_path,
-            f"has the pending compaction {planned.requested_time}",
+            f"has the pending {planned.action.value} {planned.requested_time}",
             "Run it, or give it up, with Apache Hudi first.",
         )
     has_logs = client.config.table_type is TableType.MERGE_ON_READ
