@@ -114,7 +114,7 @@ class PositionScan:
 
     @property
     def _held(self) -> FileScan:
-        """The scan with log rows in memory, where columns do not decide their order."""
+        """The scan with log rows in memory, in one order."""
         merging = self.scan.merging
         if merging is None:
             return self.scan

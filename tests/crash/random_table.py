@@ -199,6 +199,7 @@ class RandomTable:
     log: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     _ts: int = 0
     _may_be_saved: bool = False
+    _has_died: bool = False
     _lost_promise: set[str] = field(default_factory=set)
     _lists_alone: set[str] = field(default_factory=set)
     _unknown_to_format: set[str] = field(default_factory=set)
@@ -384,6 +385,7 @@ class RandomTable:
             if ended.is_killed:
                 self.done[f"{name}, died"] += 1
                 self.possible += after
+                self._has_died = True
                 self._may_be_saved = self._may_be_saved or saved is not None
                 self.reopen()
                 return ""
@@ -401,6 +403,8 @@ class RandomTable:
             self._go_on()
             return refused
         self.possible = after
+        # a restore to the present state writes nothing
+        self._has_died = self._has_died and name == "restore"
         self.saved = self.saved if saved is None else saved
         self._look()
         self.log[-1] += f" -> {self.table.timeline.instants[-1]}"
@@ -461,7 +465,7 @@ class RandomTable:
 
     def check(self) -> None:
         """Let all readers read it, its present state and its past ones."""
-        if len(self.possible) > 1:  # whoever writes next decides what became of a dead writer
+        if self._has_died or len(self.possible) > 1:  # the next write ends what a dead one began
             self.write("upsert", [0])
         now = hudi.Table.open(str(self.path))
         expected = as_rows(self.possible[0])

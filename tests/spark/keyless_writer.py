@@ -51,7 +51,7 @@ class Noting(FailingOnce):
 
         def noting(task: TaskContext, item: Any) -> Any:
             result = function(task, item)
-            note(table, folder, task, [result])
+            note(table, folder, task, result if isinstance(result, list) else [result])
             return result
 
         return super().map_tasks(tasks, noting, stage, weights)

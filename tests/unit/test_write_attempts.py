@@ -37,7 +37,7 @@ from hudi_core.txn.markers import Marker, MarkerKind, Markers
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.transaction import Transaction
-from hudi_core.write import merge_handle
+from hudi_core.write import append_handle
 from tests.foreign import by_hudi_rs
 from tests.tables import new_table
 from tests.unit.refusals import files
@@ -62,7 +62,7 @@ class Speculative(hudi.LocalEngine):
         self.fails = fails
 
     def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
-        if getattr(function, "func", None) is not merge_handle.write_group:
+        if getattr(function, "func", None) is not append_handle.append_group:
             return super().map_tasks(tasks, function, stage, weights)
         for number, task in enumerate(tasks):
             self.late.append((function, TaskContext(number, stage, 7), task))
@@ -372,7 +372,7 @@ class RolledBack(hudi.LocalEngine):
         self.path = path
 
     def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
-        if getattr(function, "func", None) is merge_handle.write_group:
+        if getattr(function, "func", None) is append_handle.append_group:
             other = open_table(self.path, {})
             (pending,) = other.client.timeline().pending()
             rollback.roll_back(TableState.load(other), pending)
@@ -387,7 +387,7 @@ class RolledBackElsewhere(Elsewhere):
         self.path = path
 
     def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
-        if getattr(function, "func", None) is merge_handle.write_group:
+        if getattr(function, "func", None) is append_handle.append_group:
             self.late = [
                 (function, TaskContext(at, stage, 7), task) for at, task in enumerate(tasks)
             ]
@@ -402,7 +402,7 @@ class RolledBackAndFailing(RolledBack):
 
     def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
         done = super().map_tasks(tasks, function, stage, weights)
-        if getattr(function, "func", None) is merge_handle.write_group:
+        if getattr(function, "func", None) is append_handle.append_group:
             raise KeyboardInterrupt
         return done
 

@@ -232,8 +232,9 @@ class FileChanges:
 
     def _has_logs(self, write: WindowWrite) -> bool:
         """Whether a write may have found logs, or made some."""
-        is_logged = write.clusters or write.instant.action is Action.DELTACOMMIT
-        return is_logged or may_have_logs(self.client.config, ())
+        action = write.instant.action
+        compacts = write.clusters and action is Action.COMMIT
+        return compacts or action is Action.DELTACOMMIT or may_have_logs(self.client.config, ())
 
     def _slice_at(self, group: FileGroupId, time: InstantTime) -> PlannedSlice | None:
         """The slice of a group at an instant, with its logs."""

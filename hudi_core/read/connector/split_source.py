@@ -99,6 +99,8 @@ class SplitSource:
     def close(self) -> None:
         """Stop loading at once, and wait until no thread is left."""
         self._finalizer.detach()
+        if self._is_taken:  # its threads have nothing left but to end
+            self._load.join()
         self._load.stop()
         self._load.join()
 
