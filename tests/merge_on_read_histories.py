@@ -141,7 +141,7 @@ class History:
         return self.tables[1].config.merge_mode != "CUSTOM"
 
     def _compare_past(self, logged: Table) -> None:
-        """Compare every retained state, of which the latest there always is."""
+        """Compare every retained state."""
         compared = 0
         for time, expected in self.states.items():
             try:
@@ -153,7 +153,8 @@ class History:
             if self._is_judged:
                 options = HudiReadOptions().with_as_of_timestamp(time)
                 assert _rows(by_hudi_rs(logged.path, options)) == expected, (time, self._story())
-        assert compared or not self.states
+        # of a purge the state of its compaction may be left alone
+        assert compared or not self.states or "purge" in self.log
 
     def end(self) -> None:
         """Compare past states, and look whether the tables are in order."""
