@@ -282,3 +282,9 @@ def test_every_base_file_is_of_a_commit_or_older_than_all(tmp_path: Path, compac
     assert table.validate().is_valid
     assert table.convert_type(MOR).is_made
     assert hudi.Table.open(table.path).convert_type(COW).slices == 0
+
+
+def test_slices_without_rows_are_compared(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", MOR)
+    table.delete(lettered("a1", "a2", "b1", "b2"))
+    assert table.diff(table.timeline.completed_writes()[-1].requested_time).num_rows == 0

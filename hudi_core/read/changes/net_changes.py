@@ -327,7 +327,8 @@ class StateDiff:
         rows = np.flatnonzero(places >= 0)
         if self.has_times:
             # a row of the same commit is a copy
-            times = _codes(pa.chunked_array([*old[COMMIT_TIME].chunks, *new[COMMIT_TIME].chunks]))
+            chunks = [*old[COMMIT_TIME].chunks, *new[COMMIT_TIME].chunks]
+            times = _codes(pa.chunked_array(chunks, old[COMMIT_TIME].type))
             was, now = times[: len(old)], times[len(old) :]
             rows = rows[was[places[rows]] != now[rows]]
         columns = list(self.compared)
