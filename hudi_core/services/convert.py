@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from hudi_core.actions.compaction import read_compaction, runs_at_once
 from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.kinds import TableType
 from hudi_core.config.stored_table import id_properties
@@ -38,7 +40,7 @@ from hudi_core.metadata.lister import table_lister
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BaseFileName, FileSlice
 from hudi_core.model.format import FormatCommit
-from hudi_core.model.instant import Action
+from hudi_core.model.instant import COMPACTIONS, Action, Instant
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
@@ -414,7 +416,8 @@ def convert_type(
     if not plan.is_needed:
         return plan
     lock = table_lock(table, config)
-    if plan.slices:
+    # what a conversion that died has planned is taken back by that
+    if plan.slices or (plan.pending and to is TableType.COPY_ON_WRITE):
         CompactionService(table, lock, engine, config, progress, is_last=True).compact()
     with lock.held_by_service():
         # as it is now: another process may have converted it while this one waited
@@ -425,6 +428,8 @@ def convert_type(
         _require_type(table, to, client.timeline())
         timeline = _recovered(table, config, lock, client.timeline())
         _require_type(table, to, timeline)
+        if to is TableType.COPY_ON_WRITE:
+            require_nothing_planned(client.base_path, timeline)
         for one in _to_rewrite(table.afresh, config, to):
             late = [log.name.instant for log in one.log_files] or [one.base_instant]
             raise ConcurrentWriterError(client.base_path, late[0])
@@ -457,6 +462,12 @@ def _to_rewrite(table: OpenTable, config: WriteConfig, to: TableType) -> Sequenc
     return new_plan(table, config, is_last=True)[1] if to is TableType.COPY_ON_WRITE else ()
 
 
+def _waits(client: TableMetaClient, instant: Instant) -> bool:
+    """Whether any process may run a plan."""
+    is_planned = instant.action in COMPACTIONS and not instant.is_completed
+    return not is_planned or not runs_at_once(read_compaction(client, instant))
+
+
 def _require_type(table: OpenTable, to: TableType, timeline: Timeline) -> None:
     """Refuse a type that the table, or its format, cannot have now."""
     client = table.client
@@ -470,7 +481,7 @@ def _require_type(table: OpenTable, to: TableType, timeline: Timeline) -> None:
         require_copy_on_write(made.config, client.base_path, "log changes")
     if to is not TableType.COPY_ON_WRITE:
         return
-    require_nothing_planned(client.base_path, timeline)
+    require_nothing_planned(client.base_path, timeline.where(partial(_waits, client)))
     saved = [one.requested_time for one in timeline.completed().of_actions(Action.SAVEPOINT)]
     if saved:
         raise TableServiceError(
