@@ -40,6 +40,12 @@ class WriteOperation(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+MERGES_LOGS: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
+"""Operations that merge log files, beside which others may add some to a file group."""
+MOVES_ROWS: Final = MERGES_LOGS | {WriteOperation.CLUSTER}
+"""Operations that put rows into other files, and change none."""
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeStats:
     """Milliseconds a write spent."""

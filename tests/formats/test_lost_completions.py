@@ -18,8 +18,11 @@ from hudi_core.errors import CorruptMetadataError, LostCompletionError, TableSer
 from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.instant import State
 from hudi_core.txn.transaction import Transaction
+from tests.foreign import by_hudi_rs
+from tests.formats.dying_writers import death_in
 from tests.formats.history_readers import FOREIGN, content
 from tests.formats.two_steps import READABLE, Write, batch, small_table
+from tests.tables import new_table
 from tests.unit.refusals import files
 
 EVERY = [*READABLE, "native"]
@@ -153,6 +156,25 @@ def test_what_was_rolled_back_is_not_lost(path: Path, monkeypatch: pytest.Monkey
     assert not hudi.Table.open(table.path).timeline.instants[-2].is_completed
     assert rows_now(table) == expected
     assert hudi.Table.open(table.path).incremental(before).num_rows == 0
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_what_a_restore_takes_out_is_not_lost(path: Path, kind: str) -> None:
+    """One that died has hidden commits whose files are there, and in the metadata table."""
+    table = new_table(path, batch(1, "a", "b", "x"), table_type=kind)
+    before, expected = table.timeline.completed_writes()[-1], rows_now(table)
+    LAST["upsert"](table)
+    if kind == "MERGE_ON_READ":
+        table.compact()
+    with death_in("hudi_core.txn.recovery.restore.DeleteFile"):
+        hudi.Table.open(table.path).restore(before)
+    assert [one.is_completed for one in table.timeline.instants][:2] == [True, False]
+    assert rows_now(table) == expected
+    assert content(by_hudi_rs(table.path)) == expected
+    now = hudi.Table.open(table.path)
+    assert now.incremental(before).num_rows == 0
+    LAST["upsert"](now)
+    assert now.validate().is_valid
 
 
 @pytest.mark.parametrize("format_name", READABLE)

@@ -24,6 +24,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import heartbeat_path
 from hudi_core.txn.publication import is_two_step
+from hudi_core.txn.recovery.restore import under_restore
 from hudi_core.txn.recovery.rollback import files_written
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
@@ -59,9 +60,10 @@ def require_none_lost(
     ]
     if not suspects:
         return
-    # what completed between the looks at the two timelines is not lost, nor what is rolled back
+    # what completed between the looks at the two timelines is not lost, nor what is taken back
     now = client.active.load()
     undone = {one.target.requested_time for one in planned(client) if one.target is not None}
+    undone |= under_restore(client, now)
     for one in suspects:
         found = now.find(one.requested_time, one.action)
         if found is None or found.is_completed or one.requested_time in undone:

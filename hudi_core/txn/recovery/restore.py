@@ -45,6 +45,7 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.storage.location import stored_uri
 from hudi_core.timeline.serde import decode_restore, decode_restore_plan, encode
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import remove_heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import present_version, publish_with_retry
@@ -149,6 +150,17 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
     for target in targets:
         state = _removed(state, target)  # undo tidy
     return Restored(_with_metadata_table(state), completed)
+
+
+def under_restore(client: TableMetaClient, timeline: Timeline) -> frozenset[InstantTime]:
+    """Requested times of the instants that pending restores take out."""
+    found: set[InstantTime] = set()
+    for instant in timeline.pending().of_actions(Action.RESTORE):
+        plan = _stored_plan(client, instant)
+        if plan is not None:
+            where = client.active.path(instant.to(State.REQUESTED))
+            found.update(time_ for time_, _ in _named(plan, where))
+    return frozenset(found)
 
 
 def _stored_plan(client: TableMetaClient, instant: Instant) -> RestorePlan | None:
