@@ -137,7 +137,7 @@ class RecordIndex:
         Keys of random rows are in as many blocks of the index, and each of them has to be inflated
         and walked through; and the files that the index names are read as well. ``owners`` are the
         keys' partitions; ``file_count`` is asked last. On object stores an index spares requests,
-        one that is kept on the disk is at hand, and few blocks are no work.
+        one that is kept on the disk costs none, and few blocks are no work.
         """
         if self.cache is not None or not parse_location(self.base_path).is_local:
             return False

@@ -15,10 +15,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from hudi_core.model.buckets import bucket_of_file
 from hudi_core.model.commit import (
+    MERGES_LOGS,
     NO_PREVIOUS_COMMIT,
     CommitMetadata,
     ReplaceCommitMetadata,
@@ -30,9 +30,6 @@ from hudi_core.model.format import Granularity
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-
-_STAY: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
-"""Operations beside which others may add log files to a file group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,7 @@ class TouchConflicts:
             return f"both changed partition {min(partitions)!r}" if partitions else None
         groups = self._places(mine)
         shared = groups.keys() & self._places(theirs).keys()
-        if mine.operation_type in _STAY or theirs.operation_type in _STAY:
+        if mine.operation_type in MERGES_LOGS or theirs.operation_type in MERGES_LOGS:
             shared = {one for one in shared if not _both_stay(mine, theirs, groups[one])}
         if not shared:
             return None
@@ -141,8 +138,8 @@ def _both_stay(one: CommitMetadata, other: CommitMetadata, group: FileGroupId) -
     Logs belong to the base file that was requested last when they were complete. A base file of the
     other write that was requested after the compaction has all that the compaction merges.
     """
-    compaction, write = (one, other) if one.operation_type in _STAY else (other, one)
-    if write.operation_type in _STAY or group in _replaced(write):
+    compaction, write = (one, other) if one.operation_type in MERGES_LOGS else (other, one)
+    if write.operation_type in MERGES_LOGS or group in _replaced(write):
         return False
     if compaction.operation_type == WriteOperation.LOG_COMPACT:
         # readers that do not know what its log replaces take logs as they were requested

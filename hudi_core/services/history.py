@@ -17,10 +17,10 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import RollbackMetadata
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import (
+    MOVES_ROWS,
     NO_PREVIOUS_COMMIT,
     SCHEMA_KEY,
     CommitMetadata,
-    WriteOperation,
     WriteStat,
 )
 from hudi_core.model.extra_metadata import OWN_PREFIX
@@ -61,10 +61,6 @@ HISTORY_SCHEMA: Final = pa.schema(
     ]
 )
 _NO_ROWS: Final = RowCounts(0, 0, 0)
-_REWRITES: Final = frozenset(
-    {WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT}
-)
-"""Operations that count rows which they only copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +254,7 @@ def _done(
 
 def _of_write(metadata: CommitMetadata) -> _Done:
     replaced = getattr(metadata, "partition_to_replace_file_ids", {})
-    copies = metadata.operation_type in _REWRITES
+    copies = metadata.operation_type in MOVES_ROWS
     return _Done(
         operation=metadata.operation_type,
         rows=_NO_ROWS if copies else RowCounts.of(metadata),

@@ -4,7 +4,7 @@ Between versions 8 and 9 logs stay, unless the other version merges their rows b
 a compaction comes first.
 
 Logs of version 6 do not stay. They have the names of their slices, not of their writes, so that
-readers of later versions cannot tell which of them count. Their slices are merged by the rules of
+readers of later versions cannot know which of them count. Their slices are merged by the rules of
 version 6 as a write that never completes there: its readers pass over the files, and its writers
 roll them back. The timeline of the new version has it as a compaction, complete from the beginning.
 """
@@ -22,7 +22,6 @@ from hudi_core.actions.compaction import pending_compactions, plan_compaction
 from hudi_core.config.compaction import CompactionConfig, CompactionStrategyKind
 from hudi_core.config.kinds import TableType
 from hudi_core.config.merge_rules import merge_rules
-from hudi_core.config.read import ReadConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import TableServiceError, UnsupportedTableError
@@ -181,10 +180,7 @@ def merged_in_version_6(
             time_,
             attempts=attempts,
         )
-        options = client.options
-        memory = MergeMemory(
-            ReadConfig.merge_memory.read(options), ReadConfig.spill_folder.read(options)
-        )
+        memory = MergeMemory.of(client.options)
         tasks = [CompactionTask(one, memory, client.timeline()) for one in slices]
         weights = [task.weight for task in tasks]
         run = partial(compact_slice, context=context)

@@ -15,9 +15,7 @@ _MOST_BYTES: Final = 16 << 20
 
 
 class KeptFiles:
-    """Logs that this process has put or fetched.
-
-    Of tables and metadata tables.
+    """Small logs that this process has put or fetched.
 
     What was put under the name of an instant nobody changes; who reads one has listed it. The
     commit that compacts ten deltacommits of a metadata table makes 66 requests with it and 102

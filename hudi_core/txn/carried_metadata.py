@@ -14,7 +14,7 @@ from typing import Any, Final
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import CorruptMetadataError, HudiError, InvalidInstantTimeError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.commit import CommitMetadata, WriteOperation
+from hudi_core.model.commit import MOVES_ROWS, CommitMetadata
 from hudi_core.model.extra_metadata import OWN_PREFIX, CommitExtras, Idempotency, taken_in_keys
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
@@ -160,9 +160,6 @@ _CHECKPOINTS: Final = (
 """Keys under which other engines keep how far they have read; those of one set belong together."""
 WITHHELD_KEY: Final = f"{OWN_PREFIX}checkpoints-withheld"
 """Says that a commit may lack checkpoints which commits before it keep."""
-_SERVICES: Final = frozenset(
-    {WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT}
-)
 
 
 def with_extras(
@@ -212,7 +209,7 @@ def _checkpoints(
     found: dict[str, str] = {}
     for before in reversed(writes):
         commit = client.active.read_notes(before)
-        if commit.operation_type in _SERVICES:
+        if commit.operation_type in MOVES_ROWS:
             continue
         kept = commit.extra_metadata
         found |= {key: kept[key] for keys in missing for key in keys & kept.keys()}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,7 @@ from hudi_core.errors import CommitConflictError, InvalidInstantTimeError
 from hudi_core.index.bloom import BloomIndex
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import (
+    MOVES_ROWS,
     NO_PREVIOUS_COMMIT,
     CommitMetadata,
     WriteOperation,
@@ -233,10 +234,6 @@ def _group(marker: Marker) -> FileGroupId:
 # write are read file by file, and only of files whose range meets that of another one.
 
 
-MOVES_ROWS: Final = frozenset(
-    {WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT}
-)
-"""Operations whose new files hold no new key."""
 _Range: TypeAlias = tuple[bytes, bytes] | None
 """Least and greatest key of a file; ``None`` where they are not known."""
 

@@ -26,6 +26,7 @@ from hudi_core.index.record_index import require_record_index
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
+    MOVES_ROWS,
     CommitMetadata,
 )
 from hudi_core.model.conflicts import completed_since
@@ -42,7 +43,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.begin import Request, begin
 from hudi_core.txn.carried_metadata import AlreadyDoneError
-from hudi_core.txn.conflicts import MOVES_ROWS, with_new_rows
+from hudi_core.txn.conflicts import with_new_rows
 from hudi_core.txn.last_hold import LastHold
 from hudi_core.txn.markers import LocalAttempts
 from hudi_core.txn.schema_step import SchemaStep

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from hudi_core.errors import CommitStateUnknownError, HudiError, InstantNotFoundError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import (
+    MERGES_LOGS,
     SCHEMA_KEY,
     CommitMetadata,
     ReplaceCommitMetadata,
@@ -73,7 +74,7 @@ def commit_metadata(
     if replaced is None:
         return CommitMetadata(
             stats,
-            compacted=operation in (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT),
+            compacted=operation in MERGES_LOGS,
             extra_metadata=extra,
             operation_type=operation.value,
         )

@@ -78,7 +78,7 @@ _LOGGED: Final = {
 
 
 def options_of(seed: int) -> Mapping[str, str]:
-    """Options of the table of a seed: of three, one cleans or compacts only when it is told to."""
+    """Options of the table of a seed: of three, one cleans or compacts only when it is asked to."""
     options = {**TIGHT, "hoodie.cleaner.commits.retained": str(2 + seed % 3)}
     options["hoodie.compact.inline.max.delta.commits"] = "3"
     match seed % 3:

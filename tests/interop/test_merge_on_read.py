@@ -24,7 +24,17 @@ from hudi_core.services.opening import open_table
 from hudi_core.timeline.serde import encode
 from tests.cli_runs import run, run_json
 from tests.foreign import by_hudi_rs
-from tests.hudi_tables import BUCKETS, LOGS_6, MERGE_ON_READ, OWN, OWN_LOGS, PARTIAL, TRIPS, plain
+from tests.hudi_tables import (
+    BUCKETS,
+    LOGS_6,
+    LOGS_9,
+    MERGE_ON_READ,
+    OWN,
+    OWN_LOGS,
+    PARTIAL,
+    TRIPS,
+    plain,
+)
 
 ALL_LOGS: Final = (*MERGE_ON_READ, *OWN_LOGS)
 _SHARED: Final = Path(os.environ.get("HUDI_REAL_TABLES", Path(__file__).parents[3] / "shared"))
@@ -279,3 +289,17 @@ def test_tables_with_one_feature_each(tmp_path: Path) -> None:
         expected = json.loads((archive.parent / "expected.json").read_text())[archive.stem]
         found = hudi.Table.open(unzip(archive, tmp_path / archive.stem)).to_arrow().to_pylist()
         assert {row["id"]: [row["ts"], row["v"], row["w"]] for row in found} == expected
+
+
+def test_hudi_rs_reads_base_files_alone_of_the_other_type(tmp_path: Path) -> None:
+    """Of a table that Hudi-Spark wrote: past states with logs are judged by hudi-rs before."""
+    path = OWN.unpack(LOGS_9, tmp_path / "table")
+    table = hudi.Table.open(path)
+    last = table.timeline.completed_writes()[-1].requested_time
+    optimized = hudi.read(None, str(path), {"hoodie.datasource.query.type": "read_optimized"})
+    merged, alone = (sorted(map(str, one.to_pylist())) for one in (table.to_arrow(), optimized))
+    options = hudi_rs.HudiReadOptions().with_as_of_timestamp(last)
+    assert sorted(map(str, by_hudi_rs(path, options))) == merged != alone
+    stored = path / ".hoodie/hoodie.properties"
+    stored.write_text(stored.read_text().replace("MERGE_ON_READ", "COPY_ON_WRITE"))
+    assert sorted(map(str, by_hudi_rs(path, options))) == alone

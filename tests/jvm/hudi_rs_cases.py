@@ -1,7 +1,7 @@
 """What hudi-rs makes of merge-on-read tables that Hudi-Spark alone wrote.
 
-Controls of what is left out where hudi-rs judges logs: it fails, or reads other rows, whoever wrote
-the table. Where a case is red because hudi-rs is right, our tables must be read right as well.
+Controls of what is left out where hudi-rs judges logs: it fails, or reads other rows, of tables by
+any writer. Where a case is red because hudi-rs is right, our tables must be read right as well.
 """
 
 from __future__ import annotations

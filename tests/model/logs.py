@@ -1,9 +1,9 @@
 """A file group with logs: writers, a compaction that another process runs, a clean, a rollback.
 
 Every write puts one row into the group: writers of logs into a log, others into a base file with
-all rows that they read. A compaction is planned, run and completed by whoever is there; it may die,
-and is planned again. What readers see follows from requested and completion times alone, as in
-``hudi_core/view/file_system.py``.
+all rows that they read. A compaction is planned, run and completed by any process; that may die,
+and the compaction is planned again. What readers see follows from requested and completion times
+alone, as in ``hudi_core/view/file_system.py``.
 """
 
 from __future__ import annotations

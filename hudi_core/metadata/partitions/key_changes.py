@@ -47,7 +47,7 @@ from hudi_core.metadata.log.records import (
 from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
 from hudi_core.metadata.partitions.work import Commit
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.model.commit import WriteOperation, WriteStatus
+from hudi_core.model.commit import MERGES_LOGS, WriteOperation, WriteStatus
 from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import RECORD_KEY
@@ -196,7 +196,7 @@ def changes_of_files(
     From what its task spilled. Where a task spilled nothing, or lacks a column, the slice that the
     file makes is read, and the one before it.
     """
-    if commit.metadata.operation_type in (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT):
+    if commit.metadata.operation_type in MERGES_LOGS:
         return ()  # the writers of the logs have recorded what a compaction merges
     client, names = commit.client, [RECORD_KEY, *columns]
 

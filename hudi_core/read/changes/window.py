@@ -15,9 +15,9 @@ from typing import Final
 from hudi_core.errors import HistoryExpiredError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import (
+    MOVES_ROWS,
     CommitMetadata,
     ReplaceCommitMetadata,
-    WriteOperation,
     WriteStat,
 )
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
@@ -33,9 +33,6 @@ from hudi_core.timeline.serde import decode_commit, decode_replace_commit
 
 FROM_THE_BEGINNING: Final = frozenset({"earliest", "0", "000"})
 """What users of Hudi write for a window without a begin."""
-_ARRANGING: Final = frozenset(
-    {WriteOperation.CLUSTER, WriteOperation.COMPACT, WriteOperation.LOG_COMPACT}
-)
 _LONGEST_WRITE: Final = timedelta(days=1)
 """How long before the window an archived write may have been requested and still be found."""
 
@@ -50,7 +47,7 @@ class WindowWrite:
     @property
     def clusters(self) -> bool:
         """Whether it arranged rows in other files, and changed none."""
-        return self.metadata.operation_type in _ARRANGING
+        return self.metadata.operation_type in MOVES_ROWS
 
     def replaced(self) -> Iterable[FileGroupId]:
         """File groups that it took out of the table."""

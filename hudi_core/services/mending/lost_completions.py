@@ -33,6 +33,7 @@ from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
+    MERGES_LOGS,
     NO_PREVIOUS_COMMIT,
     SCHEMA_KEY,
     CommitMetadata,
@@ -161,7 +162,7 @@ class _Commit:
         if self._instant.action.completed_action is not Action.REPLACECOMMIT:
             return CommitMetadata(
                 stats,
-                compacted=operation in (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT),
+                compacted=operation in MERGES_LOGS,
                 extra_metadata=extra,
                 operation_type=operation.value,
             )

@@ -15,7 +15,7 @@ from hudi_core.actions.compaction import instants_compacted, pending_compactions
 from hudi_core.actions.rollback import files_of_instant, planned
 from hudi_core.errors import CorruptMetadataError, LostCompletionError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.commit import WriteOperation
+from hudi_core.model.commit import MERGES_LOGS
 from hudi_core.model.instant import COMPACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
@@ -29,7 +29,6 @@ from hudi_core.txn.recovery.rollback import files_written
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
-_COMPACTIONS: Final = frozenset({WriteOperation.COMPACT, WriteOperation.LOG_COMPACT})
 _TIDIED: Final = "the metadata table holds it, and its writer has removed its markers"
 
 
@@ -129,7 +128,7 @@ def _built_upon(table: OpenTable, timeline: Timeline, pending: Instant) -> Insta
     for later in timeline.completed_writes():
         if later.requested_time > time:
             metadata = client.read_commit(later)
-            is_compaction = metadata.operation_type in _COMPACTIONS
+            is_compaction = metadata.operation_type in MERGES_LOGS
             if any(time in stat.base_before for stat in metadata.stats) or (
                 is_compaction and time in instants_compacted(client, later)
             ):
