@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from hudi_core.rows.combine import Positions
 from hudi_core.rows.deciding import Mask, deleted
 from hudi_core.schema.absence import flags_column, flags_of
 from hudi_core.schema.alignment import align, counterparts, with_ids
-from hudi_core.schema.arrow_types import is_bytes, is_text
+from hudi_core.schema.arrow_types import is_bytes, is_text, walk
 from hudi_core.schema.avro_types import record_from_avro
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import DataFiles, FetchedFiles
@@ -128,16 +128,17 @@ def joined(parts: Sequence[BlockRows]) -> LogRows:
 
 def written_rows(
     files: DataFiles, blocks: Sequence[SliceBlock], schema: pa.Schema, rules: MergeRules
-) -> Iterator[pa.Table]:
-    """Yield the rows of each block, in the columns that it has.
+) -> Iterator[tuple[pa.Table, frozenset[str]]]:
+    """Yield the rows of each block in the columns that it has, and the paths that it stores.
 
-    Whatever becomes of them when the slice is merged; deletes are left out.
+    Whatever becomes of them when the slice is merged; deletes are left out. A renamed column has
+    another path in the block.
     """
     for block in blocks:
         if block.place.type != BlockType.DELETE:
-            rows, deletes, _, stored = _decoded(files, block, schema, rules)
-            names = [name for name in schema.names if name in stored]
-            yield rows.filter(pa.array(~deletes)).select(names)
+            found = _decoded(files, block, schema, rules)
+            names = [name for name in schema.names if name in found.columns]
+            yield found.rows.filter(pa.array(~found.deletes)).select(names), found.paths
 
 
 def read_block(
@@ -154,16 +155,30 @@ def read_block(
     ``schema`` has the wanted columns of the table, those that decide between versions included, and
     the record key unless ``by_positions``. ``fetched`` may have the log.
     """
-    rows, deletes, always, stored = _decoded(files, block, schema, rules, fetched)
-    lacking = frozenset(rows.schema.names) - stored if is_partial(block) else frozenset[str]()
-    positions = _positions(block, rows.num_rows) if by_positions else None
+    found = _decoded(files, block, schema, rules, fetched)
+    lacking = frozenset(schema.names) - found.columns if is_partial(block) else frozenset[str]()
+    positions = _positions(block, found.rows.num_rows) if by_positions else None
     is_bare = block.place.type == BlockType.DELETE
-    return BlockRows(rows, deletes, always, lacking, positions, is_bare)
+    return BlockRows(found.rows, found.deletes, found.always, lacking, positions, is_bare)
 
 
 def is_partial(block: SliceBlock) -> bool:
     """Whether a block is of partial updates."""
     return block.header(HeaderKey.IS_PARTIAL).lower() == "true"
+
+
+class _Decoded(NamedTuple):
+    """Rows of a block, which delete, and the block's columns.
+
+    Of the deletes those that hold whatever is stored come apart; ``columns`` are those of the table
+    that the block has, ``paths`` the names of what it stores.
+    """
+
+    rows: pa.Table
+    deletes: Mask
+    always: Mask
+    columns: frozenset[str]
+    paths: frozenset[str]
 
 
 def _decoded(
@@ -172,11 +187,7 @@ def _decoded(
     schema: pa.Schema,
     rules: MergeRules,
     fetched: FetchedFiles | None = None,
-) -> tuple[pa.Table, Mask, Mask, frozenset[str]]:
-    """Rows of a block, which delete, and the block's columns.
-
-    Of the deletes those that hold whatever is stored come apart.
-    """
+) -> _Decoded:
     path, content = block.path, content_of(files, block, fetched)
     if block.place.type == BlockType.DELETE:
         return _deletes(content.to_pybytes(), schema, rules, path)
@@ -196,7 +207,8 @@ def _decoded(
     found = deleted(rows, rules)
     always = found & (rules.deletes_always or not rules.stored_order)
     had = zip(schema.names, counterparts(fields, schema), strict=True)
-    return rows, found, always, frozenset(name for name, own in had if own is not None)
+    columns = frozenset(name for name, own in had if own is not None)
+    return _Decoded(rows, found, always, columns, frozenset(dict(walk(stored.schema))))
 
 
 @lru_cache(maxsize=64)
@@ -223,9 +235,7 @@ def _positions(block: SliceBlock, count: int) -> Positions:
 # --- delete blocks -------------------------------------------------------------------------------
 
 
-def _deletes(
-    content: bytes, schema: pa.Schema, rules: MergeRules, path: str
-) -> tuple[pa.Table, Mask, Mask, frozenset[str]]:
+def _deletes(content: bytes, schema: pa.Schema, rules: MergeRules, path: str) -> _Decoded:
     records = decode_delete_content(content, path)
     values = [_ordering(one.ordering, len(rules.stored_order)) for one in records]
     always = np.array([one is None for one in values], bool)
@@ -244,7 +254,8 @@ def _deletes(
                 path, f"an ordering value of a delete block does not fit the column {name}"
             ) from error
     rows = pa.table([columns[name] for name in schema.names], schema=schema)
-    return rows, np.ones(len(records), bool), always, frozenset(schema.names)
+    names = frozenset(schema.names)
+    return _Decoded(rows, np.ones(len(records), bool), always, names, names)
 
 
 def _ordering(value: Wrapped | None, count: int) -> tuple[Wrapped | None, ...] | None:

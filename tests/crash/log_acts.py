@@ -12,13 +12,17 @@ from typing import Any, Final
 import pyarrow as pa
 
 import hudi_core as hudi
-from hudi_core.model.instant import Action
+from hudi_core.model.instant import COMPACTIONS
 from tests.crash.rows import Effect, Held, as_table, dropping, putting
+from tests.crash.tables import FEW_BLOCKS
 
 CONDITIONAL: Final = ("update", "delete where", "merge", "late upsert", "late delete", "unlisted")
 """Writes that look rows up; ``unlisted`` ones drop the metadata table."""
 EVOLVING: Final = "alter"
-COMPACTING: Final = ("compact", "schedule compaction", "run compactions", "give compactions up")
+COMPACTING: Final = (
+    *("compact", "schedule compaction", "run compactions", "give compactions up"),
+    *("compact logs", "schedule compaction of logs"),
+)
 TYPES: Final = ("to MERGE_ON_READ", "to COPY_ON_WRITE")
 REBUILDING: Final = "rebuild metadata"
 SERVING: Final = (*COMPACTING, *TYPES, REBUILDING, EVOLVING)
@@ -91,7 +95,7 @@ def _alter(table: hudi.Table, _: object) -> object:
 
 def _give_up(table: hudi.Table, _: object) -> None:
     for one in table.timeline.instants:
-        if one.action is Action.COMPACTION and not one.is_completed:
+        if one.action in COMPACTIONS and not one.is_completed:
             table.rollback(one)
 
 
@@ -109,6 +113,10 @@ ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     EVOLVING: _alter,
     "compact": lambda table, _: table.compact(),
     "schedule compaction": lambda table, _: table.compact(schedule_only=True),
+    "compact logs": lambda table, _: table.compact(log_compaction=True, options=FEW_BLOCKS),
+    "schedule compaction of logs": lambda table, _: table.compact(
+        log_compaction=True, schedule_only=True, options=FEW_BLOCKS
+    ),
     "run compactions": lambda table, _: table.run_compactions(),
     "give compactions up": _give_up,
     **{name: _conversion(name) for name in TYPES},

@@ -75,7 +75,7 @@ def held(table: hudi.Table) -> set[bool]:
     stored = StoredSlices(opened.client, opened.timeline())
     for one in now.file_slices():
         for log in one.log_files:
-            for part in stored.written(log.status):
+            for part, _ in stored.written(log.status):
                 found |= set(pc.is_valid(part.column(RECORD_KEY)).to_pylist())
     return found
 

@@ -543,3 +543,32 @@ def test_two_writers_of_logs_of_two_groups(table: hudi.Table) -> None:
 
     table.upsert(pa.RecordBatchReader.from_batches(given.schema, batches()), options=SEVERAL)
     assert shown(table) == [("a", "x", 0), ("b", "x", 50), ("d", "y", 49), ("n", "y", 49)]
+
+
+def test_ranges_of_a_partition_whose_log_is_older_than_a_name(tmp_path: Path) -> None:
+    place = pa.struct([("level", pa.int64())])
+    wide = pa.schema([*SCHEMA, ("seen", pa.int64()), ("place", place)])
+    options = {
+        **INDEXES,
+        "hoodie.parquet.small.file.limit": "0",
+        "hoodie.compact.inline": "false",
+        "hoodie.metadata.index.column.stats.column.list": "ts,seen,place.level,read,place.floor",
+    }
+    table = new_table(tmp_path / "t", wide, options, table_type="MERGE_ON_READ")
+
+    def given(key: str, number: int, seen: str, level: str) -> pa.Table:
+        row = {"id": key, "part": "x", "ts": number, seen: number, "place": {level: number}}
+        schema = hudi.Table.open(table.path).schema
+        return pa.Table.from_pylist([row], pa.schema(schema))
+
+    table.insert(given("a", 1, "seen", "level"))
+    table.upsert(given("a", 7, "seen", "level"))
+    table.alter(rename={"seen": "read", "place.level": "floor"})
+    for key, number in (("b", 8), ("c", 9)):
+        hudi.Table.open(table.path, options).insert(given(key, number, "read", "floor"))
+    found = hudi.Table.open(table.path)
+    assert logs_of(found)
+    assert found.validate().differences == ()
+    assert pairs(found.to_arrow(filter=[("read", "<", 9)]), "id") == [("a",), ("b",)]
+    found.repair_metadata()
+    assert hudi.Table.open(table.path).validate().differences == ()

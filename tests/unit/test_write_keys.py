@@ -617,9 +617,10 @@ class RetryingEngine(hudi.LocalEngine):
         return super().map_tasks(tasks, again, stage, weights)
 
     def _note(self, done: object) -> None:
-        if isinstance(done, WriteStatus):
-            file = pq.ParquetFile(f"{self._base_path}/{done.stat.path}").read()
-            self.attempts.append(file.column("_hoodie_record_key").to_pylist())
+        for status in done if isinstance(done, list) else [done]:
+            if isinstance(status, WriteStatus):
+                file = pq.ParquetFile(f"{self._base_path}/{status.stat.path}").read()
+                self.attempts.append(file.column("_hoodie_record_key").to_pylist())
 
 
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite"])

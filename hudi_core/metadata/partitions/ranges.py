@@ -229,7 +229,10 @@ class BlockRanges(NamedTuple):
 
 
 def log_ranges(table: ListedTable) -> list[BlockRanges]:
-    """Ranges of the values in present logs, block by block."""
+    """Ranges of the values in present logs, block by block.
+
+    As of base files, a value under the former name of a column is none of the present one.
+    """
     reader, columns = table.stored_slices, table.shared(indexed_columns)
     kinds = {path: form.kind for path, form in columns.items()}
 
@@ -237,9 +240,10 @@ def log_ranges(table: ListedTable) -> list[BlockRanges]:
         partition, file = log
         return [
             BlockRanges(
-                partition, file.name, file_ranges(file.name, _of_rows(rows, kinds), columns)
+                partition, file.name, file_ranges(file.name, _of_rows(rows, of_block), columns)
             )
-            for rows in reader.written(file)
+            for rows, paths in reader.written(file)
+            for of_block in [{path: kinds[path] for path in kinds.keys() & paths}]
         ]
 
     return list(chain.from_iterable(table.client.run_map(ranges, table.logs)))

@@ -205,7 +205,7 @@ def log_lacks_keys(stored: StoredSlices, log: FileStatus, has_keys: bool) -> boo
     """Whether a log does not store record keys as it should."""
     return any(
         rows.column(RECORD_KEY).null_count != (0 if has_keys else rows.num_rows)
-        for rows in stored.written(log)
+        for rows, _ in stored.written(log)
     )
 
 
@@ -250,7 +250,7 @@ def _keys_of_log(
 
     Partial updates may lack the columns that keys are made of.
     """
-    for rows in stored.written(log):
+    for rows, _ in stored.written(log):
         if {RECORD_KEY, *keys.made_of} <= {*rows.column_names}:
             own = rows.filter(pc.is_valid(rows.column(RECORD_KEY)))
             yield own.column(RECORD_KEY), keys.made(own, log.path)
