@@ -129,10 +129,10 @@ def joined(parts: Sequence[BlockRows]) -> LogRows:
 def written_rows(
     files: DataFiles, blocks: Sequence[SliceBlock], schema: pa.Schema, rules: MergeRules
 ) -> Iterator[tuple[pa.Table, frozenset[str]]]:
-    """Yield the rows of each block in the columns that it has, and the paths that it stores.
+    """Yield the rows of each block, and the column paths that it stores.
 
-    Whatever becomes of them when the slice is merged; deletes are left out. A renamed column has
-    another path in the block.
+    The rows are in the columns that it has, whatever becomes of them when the slice is merged;
+    deletes are left out. A renamed column has another path in the block.
     """
     for block in blocks:
         if block.place.type != BlockType.DELETE:
