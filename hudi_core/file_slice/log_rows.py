@@ -129,10 +129,11 @@ def joined(parts: Sequence[BlockRows]) -> LogRows:
 def written_rows(
     files: DataFiles, blocks: Sequence[SliceBlock], schema: pa.Schema, rules: MergeRules
 ) -> Iterator[tuple[pa.Table, frozenset[str]]]:
-    """Yield the rows of each block, and the column paths that it stores.
+    """Yield the rows of each block, and its columns.
 
-    The rows are in the columns that it has, whatever becomes of them when the slice is merged;
-    deletes are left out. A renamed column has another path in the block.
+    The rows are in the columns of the table that it has, whatever becomes of them when the slice is
+    merged; deletes are left out. With them come the paths that it stores: a renamed column has
+    another one there.
     """
     for block in blocks:
         if block.place.type != BlockType.DELETE:

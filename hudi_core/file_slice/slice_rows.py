@@ -44,7 +44,7 @@ class StoredSlices:
         return time == self.also or self.timeline.is_committed(time)
 
     def written(self, log: FileStatus) -> Iterator[tuple[pa.Table, frozenset[str]]]:
-        """The rows of each block of a log, and the column paths that it stores."""
+        """The rows of each block of a log, and its columns."""
         with self._named():
             blocks = blocks_of_slice(self.files, [log], self, None)
             yield from written_rows(self.files, blocks, self._columns, self.rules)
