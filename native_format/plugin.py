@@ -31,6 +31,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.SINGLE_STEP,
     Capability.COPY_ON_WRITE,
     Capability.MERGE_ON_READ,
+    Capability.DELETION_VECTORS,
     Capability.VIRTUAL_KEYS,
     Capability.DROPPED_PARTITION_COLUMNS,
     Capability.UNPARTITIONED,

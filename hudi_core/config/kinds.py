@@ -19,6 +19,13 @@ class TableType(StrEnum):
     MERGE_ON_READ = "MERGE_ON_READ"
 
 
+class MergeOnReadMode(StrEnum):
+    """Where a MERGE_ON_READ table puts new versions of rows."""
+
+    LOGS = "logs"
+    SPLIT = "split"
+
+
 class CleanPolicy(StrEnum):
     """Retention policy of a clean, by Hudi's name."""
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from hudi_core.config.index_keys import BUCKETS
 from hudi_core.config.key_settings import KEYS, require_possible_keys
+from hudi_core.config.kinds import MergeOnReadMode, TableType
 from hudi_core.config.merging import MERGING
 from hudi_core.config.placement import (
     STRATEGY_PREFIX,
@@ -99,6 +100,7 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
     for setting in SETTINGS.values():
         made |= setting.as_new(options, made)
     config = TableConfig(**made, initial_version=made["version"])
+    require_possible_mode(config, options)
     require_possible_keys(config)
     properties = properties_of(config)
     for name in filter(_MANAGED.__contains__, options):
@@ -107,6 +109,27 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
                 name, options[name], "the table keeps it itself", "Drop the option."
             )
     return config
+
+
+def require_possible_mode(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Refuse the mode ``split`` where there are no logs, or rows cannot move."""
+    if config.merge_on_read_mode is not MergeOnReadMode.SPLIT:
+        return
+    row = TableKeys.merge_on_read_mode
+    given = row.given_name(options), config.merge_on_read_mode.value
+    if config.table_type is not TableType.MERGE_ON_READ:
+        raise InvalidOptionError(
+            *given,
+            f"the table is of type {config.table_type}, and only MERGE_ON_READ has modes",
+            f"Add {TableKeys.table_type.key}=MERGE_ON_READ, or drop it.",
+        )
+    if config.buckets is not None:
+        raise InvalidOptionError(
+            *given,
+            "a bucket index keeps a row in the file group of its key, and in this mode updated "
+            "rows go to another one",
+            "Take another hoodie.index.type, such as RECORD_INDEX or SIMPLE, or the mode logs.",
+        )
 
 
 # --- stored ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from hudi_core.config.kinds import (
     ChangeLogging,
     KeyGeneratorType,
     MergeMode,
+    MergeOnReadMode,
     PartialUpdateMode,
     PayloadKind,
     TableType,
@@ -76,6 +77,7 @@ class TableConfig:
     name: str
     database: str | None = None
     table_type: TableType = TableType.COPY_ON_WRITE
+    merge_on_read_mode: MergeOnReadMode = MergeOnReadMode.LOGS
     version: int = TableKeys.version.default
     initial_version: int = TableKeys.version.default
     layout_version: int = 2
@@ -129,6 +131,12 @@ class TableConfig:
         """What a write that replaces no file group is on the timeline."""
         is_cow = self.table_type is TableType.COPY_ON_WRITE
         return Action.COMMIT if is_cow else Action.DELTACOMMIT
+
+    @property
+    def is_split(self) -> bool:
+        """Whether updates delete rows by position, and add others."""
+        is_mor = self.table_type is TableType.MERGE_ON_READ
+        return is_mor and self.merge_on_read_mode is MergeOnReadMode.SPLIT
 
     @property
     def makes_keys(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hudi_core.config.kinds import ChangeLogging, KeyGeneratorType, TableType
+from hudi_core.config.kinds import ChangeLogging, KeyGeneratorType, MergeOnReadMode, TableType
 from hudi_core.config.options import ConfigKey, Group, Options
 from hudi_core.config.parsers import boolean, integer
 from hudi_core.config.stored import Stored
@@ -52,6 +52,16 @@ class TableKeys(Options, group=Group.TABLE):
     )
     """How updates are stored: files with changed rows are written again (COPY_ON_WRITE), or the
     changes go into log files that are compacted later (MERGE_ON_READ)."""
+    merge_on_read_mode = Stored(
+        "hoodie.table.merge-on-read.mode",
+        default=MergeOnReadMode.LOGS,
+        default_text="logs; split in formats whose readers know no log files",
+        usual="logs",
+    )
+    """Where updates of a MERGE_ON_READ table go: new versions of rows into log files (logs); or the
+    deletion of the old one, by its position, into a log file, and the new one into a base file of
+    another file group (split), so that base files without dead rows are the table, in every format.
+    Chosen when the table is made, or becomes one of this type."""
     version = Stored(
         "hoodie.write.table.version",
         default=8,

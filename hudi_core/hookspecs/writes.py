@@ -75,7 +75,7 @@ class WriteHooks:
         """
         raise NotImplementedError
 
-    @hook(needed_by=[Capability.MERGE_ON_READ], since="1.0")
+    @hook(needed_by=[Capability.MERGE_ON_READ, Capability.DELETION_VECTORS], since="1.0")
     def complete_compaction(
         self,
         *,
@@ -86,7 +86,7 @@ class WriteHooks:
         write_statuses: Sequence[WriteStatus],
         expected_version: str | None,
     ) -> FormatCommit:
-        """Record a completed compaction. Required by ``merge_on_read``.
+        """Record a completed compaction. Required by ``merge_on_read`` or ``deletion_vectors``.
 
         It merges the log files of file slices into their next base files.
 
@@ -94,7 +94,8 @@ class WriteHooks:
         and a ``commit`` as instant. No row changes: the format puts the new base file of a group in
         the place of the base file and the logs that it merges, and does not count it as a change of
         data. Log files of other writes that were requested before the compaction and completed
-        after its plan belong to the new base file, and stay. RFC-93 ``completeCompaction``.
+        after its plan belong to the new base file, and stay; rows that these delete there are found
+        by :func:`hudi_core.spi.files.all_deleted_positions`. RFC-93 ``completeCompaction``.
         """
         raise NotImplementedError
 

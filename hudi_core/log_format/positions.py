@@ -32,12 +32,21 @@ _LOW_MASK: Final = (1 << _LOW_BITS) - 1
 def decode_positions(text: str, path: str) -> Positions:
     """Return the positions of a header, in ascending order."""
     try:
-        data = _Bytes(base64.b64decode(text, validate=True))
+        content = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise CorruptMetadataError(path, f"its record positions are damaged: {error}") from error
+    return decode_bitmap(content, path)
+
+
+def decode_bitmap(content: bytes, path: str) -> Positions:
+    """Return the positions of a 64-bit roaring bitmap, in ascending order."""
+    try:
+        data = _Bytes(content)
         (count,) = data.numbers("<q", 1)
         if not 0 <= count <= len(data.content):
             raise ValueError(f"{count} bitmaps")
         found = [part for _ in range(count) for part in _bitmap(data)]
-    except (ValueError, binascii.Error, struct.error) as error:
+    except (ValueError, struct.error) as error:
         raise CorruptMetadataError(path, f"its record positions are damaged: {error}") from error
     positions = np.concatenate(found) if found else np.empty(0, np.int64)
     if (positions < 0).any() or (np.diff(positions) <= 0).any():
@@ -47,11 +56,16 @@ def decode_positions(text: str, path: str) -> Positions:
 
 def encode_positions(positions: Positions) -> str:
     """Return the header for distinct positions in ascending order."""
+    return base64.b64encode(encode_bitmap(positions)).decode()
+
+
+def encode_bitmap(positions: Positions) -> bytes:
+    """Return the 64-bit roaring bitmap of distinct, ascending positions."""
     highs, begins = np.unique(positions >> _LOW_BITS, return_index=True)
     parts = [struct.pack("<q", len(highs))]
     for high, own in zip(highs.tolist(), np.split(positions, begins)[1:], strict=True):
         parts += [struct.pack("<I", high), *_encoded(own & _LOW_MASK)]
-    return base64.b64encode(b"".join(parts)).decode()
+    return b"".join(parts)
 
 
 def _encoded(values: Positions) -> list[bytes]:

@@ -24,6 +24,9 @@ class Capability(StrEnum):
     # kinds of tables
     COPY_ON_WRITE = "copy_on_write"
     MERGE_ON_READ = "merge_on_read"
+    DELETION_VECTORS = "deletion_vectors"
+    """Tables of the type MERGE_ON_READ in the mode ``split``: commits delete rows of data files by
+    their positions, and the format's readers leave these out."""
     VIRTUAL_KEYS = "virtual_keys"
     """Data files without the meta columns (``hoodie.populate.meta.fields=false``)."""
     DROPPED_PARTITION_COLUMNS = "dropped_partition_columns"

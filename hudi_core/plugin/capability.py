@@ -30,8 +30,10 @@ def require(name: str, declared: FormatCapabilities, needed: Iterable[Capability
 
 def table_needs(config: TableConfig) -> tuple[Capability, ...]:
     """Capabilities that every table of these settings needs of its format."""
-    is_cow = config.table_type is TableType.COPY_ON_WRITE
-    needs = [Capability.COPY_ON_WRITE if is_cow else Capability.MERGE_ON_READ]
+    if config.table_type is TableType.COPY_ON_WRITE:
+        needs = [Capability.COPY_ON_WRITE]
+    else:
+        needs = [Capability.DELETION_VECTORS if config.is_split else Capability.MERGE_ON_READ]
     if not config.partition_fields:
         needs.append(Capability.UNPARTITIONED)
     elif set(config.partition_transforms) == {PartitionTransform.IDENTITY}:

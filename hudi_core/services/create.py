@@ -19,12 +19,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_core.config.format_option import LOCATION, option_key
+from hudi_core.config.kinds import MergeOnReadMode, TableType
 from hudi_core.config.merge_rules import merge_rules
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
-from hudi_core.config.stored_table import properties_of, stored_config
+from hudi_core.config.stored_table import properties_of, require_possible_mode, stored_config
 from hudi_core.config.support import require_no_logged_changes, require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
@@ -49,6 +50,7 @@ from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metadata.maintenance.lifecycle import new_metadata_table
 from hudi_core.metadata.partitions.registry import enabled_partitions
 from hudi_core.metrics import meter_of
+from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath, PartitionPath
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.operation import Operation
@@ -160,11 +162,25 @@ def design_table(
         enabled_partitions(metadata, config)
     # a missing plugin, or one that cannot hold such a table, is refused before anything is written
     host = FormatHost.load(FormatRegistry(), config.table_format)
+    config = with_mode(config, host, given)
     host.require(*table_needs(config))
     host.check_options(given)
     host.check_schema(config, table_schema, None)
     config = with_placement(config, base_path, host)
     return replace(config, takes_empty_partitions=takes_empty_partitions(host)), table_schema
+
+
+def with_mode(config: TableConfig, host: FormatHost, options: Mapping[str, str]) -> TableConfig:
+    """A table with the mode of merge on read that its format has, if none is given."""
+    row = TableKeys.merge_on_read_mode
+    if config.table_type is not TableType.MERGE_ON_READ or row.is_given(options):
+        return config
+    has_logs = Capability.MERGE_ON_READ in host.capabilities
+    if has_logs or Capability.DELETION_VECTORS not in host.capabilities:
+        return config
+    found = replace(config, merge_on_read_mode=MergeOnReadMode.SPLIT)
+    require_possible_mode(found, options)
+    return found
 
 
 def _require_columns(config: TableConfig, schema: TableSchema) -> None:

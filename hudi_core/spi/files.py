@@ -5,15 +5,21 @@ Each takes the table as hooks get it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from hudi_core.base_file import footer
 from hudi_core.base_file.footer import Footer
 from hudi_core.base_file.footer_statistics import columns_of_old_lists, footer_statistics
+from hudi_core.file_slice import deleted_positions as dead
+from hudi_core.log_format.positions import Positions, decode_bitmap, encode_bitmap
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.bound_conversions import bound_from_text, bound_to_text, bounds_to_array
 from hudi_core.model.client import MetaClientView
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.files import FileSlice
 from hudi_core.model.stats import FileStats
 from hudi_core.schema.arrow_types import field_id, leaves
 from hudi_core.storage.data_files import require_no_links
@@ -21,10 +27,15 @@ from hudi_core.view.storage_lister import StorageLister
 
 __all__ = [
     "Footer",
+    "Positions",
+    "all_deleted_positions",
     "bound_from_text",
     "bound_to_text",
     "bounds_to_array",
     "columns_of_old_lists",
+    "decode_bitmap",
+    "deleted_positions",
+    "encode_bitmap",
     "field_id",
     "footer_statistics",
     "leaves",
@@ -66,6 +77,60 @@ def storage_lister(meta_client: MetaClientView) -> StorageLister:
     """
     config = meta_client.config
     return StorageLister(meta_client.data, bool(config.partition_fields), meta_client.run_map)
+
+
+def deleted_positions(
+    meta_client: MetaClientView,
+    commit_metadata: CommitMetadata,
+    file_slices: Iterable[FileSlice] = (),
+) -> dict[str, Positions]:
+    """The rows that one commit deletes in a table of the mode ``split``.
+
+    The headers of its delete blocks are read, nothing else; so a replay finds the same. They are to
+    be added to those that the format knows already of each file (:func:`encode_bitmap`).
+
+    Parameters
+    ----------
+    commit_metadata
+        The body of the commit, which names its log files and their base files.
+    file_slices
+        Those of the touched partitions before the commit, as ``view_manager.view()`` gives them.
+        Where a compaction has put another base file into a group since its rows were found, they
+        are found in that by their keys, which is read for it.
+
+    Returns
+    -------
+    dict
+        Positions of rows in ascending order, from 0 on, as 64-bit integers, by the logical paths of
+        base files; empty for a commit without deletes.
+
+    Raises
+    ------
+    UnsupportedTableError
+        A log file has rows: another engine has written it.
+    """
+    return dead.positions_of_commit(_whole(meta_client), commit_metadata, file_slices)
+
+
+def all_deleted_positions(
+    meta_client: MetaClientView, file_slices: Iterable[FileSlice]
+) -> dict[str, Positions]:
+    """All rows of file slices that their log files delete.
+
+    What a format records of them when its metadata is built, and of a group that was compacted,
+    where other commits have deleted rows since its plan.
+
+    Parameters
+    ----------
+    file_slices
+        With their log files: of the view after the commit that wrote their base files.
+
+    Returns
+    -------
+    dict
+        As of :func:`deleted_positions`; files without dead rows are left out.
+    """
+    return dead.positions_of_slices(_whole(meta_client), file_slices)
 
 
 def _whole(meta_client: MetaClientView) -> TableMetaClient:

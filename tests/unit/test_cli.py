@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import hudi_core as hudi
 from hudi_core.cli import app
 from hudi_core.cli.app import EXAMPLES, HEADING
-from hudi_core.config.kinds import KeyGeneratorType, TableType
+from hudi_core.config.kinds import KeyGeneratorType, MergeOnReadMode, TableType
 from hudi_core.config.support import NOT_BUILT, require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.config.timebased import time_based
@@ -338,6 +338,11 @@ SERVICES |= {Capability.RESTORE: "restore", Capability.CONVERSION: "convert"}
 SETTINGS = {
     Capability.COPY_ON_WRITE: PLAIN,
     Capability.MERGE_ON_READ: replace(PLAIN, table_type=TableType.MERGE_ON_READ),
+    Capability.DELETION_VECTORS: replace(
+        PLAIN,
+        table_type=TableType.MERGE_ON_READ,
+        merge_on_read_mode=MergeOnReadMode.SPLIT,
+    ),
     Capability.VIRTUAL_KEYS: replace(PLAIN, populate_meta_fields=False),
     Capability.DROPPED_PARTITION_COLUMNS: replace(PLAIN, drop_partition_columns=True),
     Capability.TRANSFORMED_PARTITIONS: replace(

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, cast
 import pytest
 
 import native_format
-from hudi_core.config.kinds import KeyGeneratorType, TableType
+from hudi_core.config.kinds import KeyGeneratorType, MergeOnReadMode, TableType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
     CommitConflictError,
@@ -410,7 +410,10 @@ def test_undeclared_abilities_are_refused_before_the_format_is_asked() -> None:
     host = host_of(NothingDeclared())
     with pytest.raises(UnsupportedCapabilityError, match="'test' does not support clustering"):
         host.complete_clustering(CLIENT, ReplaceCommitMetadata(), DONE)
-    with pytest.raises(UnsupportedCapabilityError, match="'test' does not support merge on read"):
+    with pytest.raises(
+        UnsupportedCapabilityError,
+        match="'test' does not support deletion vectors or merge on read",
+    ):
         host.complete_compaction(CLIENT, COMMIT, DONE)
     with pytest.raises(UnsupportedCapabilityError, match="savepoint"):
         host.complete_delete_savepoint(CLIENT, DONE)
@@ -513,6 +516,13 @@ PLAIN = {"name": "t", "record_key_fields": ("id",)}
         (
             {"table_type": TableType.MERGE_ON_READ},
             (Capability.MERGE_ON_READ, Capability.UNPARTITIONED),
+        ),
+        (
+            {
+                "table_type": TableType.MERGE_ON_READ,
+                "merge_on_read_mode": MergeOnReadMode.SPLIT,
+            },
+            (Capability.DELETION_VECTORS, Capability.UNPARTITIONED),
         ),
         (
             {"partition_fields": ("city",)},
