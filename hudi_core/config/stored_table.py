@@ -112,7 +112,7 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
 
 
 def require_possible_mode(config: TableConfig, options: Mapping[str, str]) -> None:
-    """Refuse the mode ``split`` where there are no logs, or rows cannot move."""
+    """Refuse the mode ``split`` for tables without logs, or with buckets."""
     if config.merge_on_read_mode is not MergeOnReadMode.SPLIT:
         return
     row = TableKeys.merge_on_read_mode

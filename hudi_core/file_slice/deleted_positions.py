@@ -1,6 +1,6 @@
-"""Positions of dead rows, by base file: what logs of the mode ``split`` say.
+"""Positions of dead rows in base files, as delete blocks record them.
 
-Their delete blocks have the positions in the header, so that no row is read. Where the base file
+Those of split tables have the positions in the header, so that no row is read. Where the base file
 is another one by now, because a compaction has come between a delete and its commit, the keys in
 the block are looked for in it.
 """
@@ -58,7 +58,7 @@ class _Files:
 def positions_of_commit(
     client: TableMetaClient, metadata: CommitMetadata, slices: Iterable[FileSlice] = ()
 ) -> dict[str, Positions]:
-    """The rows that the logs of one commit delete, by the paths of base files.
+    """The rows that one commit deletes, by paths of base files.
 
     ``slices`` are those before the commit: where the base file of a group is not that whose rows
     were deleted, they are found by their keys. Without one, it is the file that the commit names.
@@ -82,7 +82,7 @@ def positions_of_commit(
 def positions_of_slices(
     client: TableMetaClient, slices: Iterable[FileSlice]
 ) -> dict[str, Positions]:
-    """All rows that the logs of slices delete, by the paths of base files.
+    """All deleted rows of slices, by the paths of base files.
 
     Base files without dead rows are left out.
     """
@@ -112,7 +112,7 @@ def _found(
 
 
 def _named_base(stat: WriteStat, partition_path: PartitionPath) -> BaseFile:
-    """The base file of a log, as the log's write stat names it."""
+    """The base file of a log, by the write stat."""
     name = BaseFileName.parse(stat.base_file or "")
     if name is None:
         raise CorruptMetadataError(stat.path or "", "the commit names no base file of the log")
@@ -120,7 +120,7 @@ def _named_base(stat: WriteStat, partition_path: PartitionPath) -> BaseFile:
 
 
 def dead_positions(files: FileContext, base: BaseFile, logs: Sequence[FileStatus]) -> Positions:
-    """The rows of a base file that delete blocks name, in ascending order."""
+    """The deleted rows of a base file, in ascending order."""
     fetched = FetchedFiles()
     blocks = blocks_of_slice(files.files, logs, own_instants(logs), None, fetched)
     found: list[Positions] = [_NONE]

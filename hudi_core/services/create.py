@@ -171,7 +171,7 @@ def design_table(
 
 
 def with_mode(config: TableConfig, host: FormatHost, options: Mapping[str, str]) -> TableConfig:
-    """A table with the mode of merge on read that its format has, if none is given."""
+    """A table in the mode of its format, if none is given."""
     row = TableKeys.merge_on_read_mode
     if config.table_type is not TableType.MERGE_ON_READ or row.is_given(options):
         return config

@@ -84,7 +84,7 @@ def deleted_positions(
     commit_metadata: CommitMetadata,
     file_slices: Iterable[FileSlice] = (),
 ) -> dict[str, Positions]:
-    """The rows that one commit deletes in a table of the mode ``split``.
+    """The rows that one commit deletes in a split table.
 
     The headers of its delete blocks are read, nothing else; so a replay finds the same. They are to
     be added to those that the format knows already of each file (:func:`encode_bitmap`).
