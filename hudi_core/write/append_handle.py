@@ -30,7 +30,7 @@ from hudi_core.rows.deciding import column_of, marks_deletes, order_values
 from hudi_core.rows.filling import lacks_values
 from hudi_core.rows.merging import Located, Merged
 from hudi_core.rows.meta_columns import RowOrigin, with_meta_columns
-from hudi_core.rows.staging import true_mask
+from hudi_core.rows.staging import SpillRef, spill, true_mask
 from hudi_core.schema.absence import ABSENT
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.write.key_changes import leave_changes
@@ -110,38 +110,115 @@ def _appended(
     merged = merged_rows(context, item, met.arrived, met.rows)
     if merged.changes_nothing and not len(met.arrived.inserts):
         return []
+    whole, keys = _whole_rows(context, item, met, merged, staged_schema)
     if item.operation.deletes:
         ready = context.schema.with_meta().empty_table()
     else:
-        whole = incoming_rows(context, met.arrived, merged, met.rows)
-        keys = record_keys(whole, context, staged_schema)
-        if context.assigns:
-            keys = with_stored_keys(keys, merged, met.rows)
         origin = RowOrigin(group.partition_path, group.file_id, task.task)
         ready = with_meta_columns(whole, keys, context, origin)
     if _loses(context, ready, merged, met.rows, rules):
         return None
     gone = np.setdiff1d(merged.removed, merged.replaced, assume_unique=True)
     deletes = LogDeletes(
-        plain(met.rows.column(RECORD_KEY)).take(pa.array(gone)).combine_chunks(),
+        _stored_keys(met, gone),
         _ordering(context, item, met, gone, rules),
         _in_base(met.positions[gone]),
     )
     assigned, updates = _assigned(context, met.arrived, rules), len(merged.updates)
-    logs = write_log(
-        context,
-        group.partition_path,
-        group.file_id,
-        base,
-        WriteToken(task.task, task.stage, task.attempt),
-        parts=[LogPart(ready, met.of_written(merged), deletes, updates, assigned)],
-    )
+    part = LogPart(ready, met.of_written(merged), deletes, updates, assigned)
+    logs = _log(task, item, base, context, part)
     changes = leave_changes(context, task, merged, met.rows, ready)
     first, *rest = (
         WriteStatus(group.partition_path, group.file_id, _stat(context, item, log), log.stats)
         for log in logs
     )
     return [replace(first, changed_keys=changes), *rest]
+
+
+def _whole_rows(
+    context: WriteContext, item: GroupTask, met: _Met, merged: Merged, staged_schema: TableSchema
+) -> tuple[pa.Table, pa.ChunkedArray]:
+    """Rows to write, updates first, and their record keys; none for deletes."""
+    if item.operation.deletes:
+        return context.schema.arrow.empty_table(), pa.chunked_array([], pa.string())
+    whole = incoming_rows(context, met.arrived, merged, met.rows)
+    keys = record_keys(whole, context, staged_schema)
+    if context.assigns:
+        keys = with_stored_keys(keys, merged, met.rows)
+    return whole, keys
+
+
+def _stored_keys(met: _Met, rows: Positions) -> pa.StringArray:
+    return plain(met.rows.column(RECORD_KEY)).take(pa.array(rows)).combine_chunks()
+
+
+def _log(
+    task: TaskContext, item: GroupTask, base: BaseFile, context: WriteContext, part: LogPart
+) -> list[LogResult]:
+    group = item.group
+    return write_log(
+        context,
+        group.partition_path,
+        group.file_id,
+        base,
+        WriteToken(task.task, task.stage, task.attempt),
+        parts=[part],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """What a file group of a split table gave up.
+
+    ``status`` is of the log that deletes rows, ``None`` where none is; ``rows`` are those that take
+    their place, ``None`` for none, of which the first ``updates`` do and the others are new.
+    """
+
+    status: WriteStatus | None = None
+    rows: SpillRef | None = None
+    count: int = 0
+    updates: int = 0
+
+
+def give_up_rows(
+    task: TaskContext,
+    item: GroupTask,
+    context: WriteContext,
+    staged_schema: TableSchema,
+    in_memory: bool,
+) -> GivenUp | None:
+    """Delete the rows of a group that change, and leave what becomes of them.
+
+    ``None`` where the group has to be rewritten: it has rows of one key.
+    """
+    group, base, rules = item.group, item.group.base_file, merge_rules(context.table)
+    assert base is not None  # noqa: S101 - the group has rows
+    arrived = arrivals(context, group, item.parts, item.tagged, staged_schema)
+    met = _met(context, item, arrived, base, rules)
+    if met is None:
+        return None
+    merged = merged_rows(context, item, met.arrived, met.rows)
+    whole, keys = _whole_rows(context, item, met, merged, staged_schema)
+    status = None
+    if len(merged.removed):
+        # no later version of the row comes into this group: a delete holds whatever its order is
+        positions = _in_base(met.positions[merged.removed])
+        deletes = LogDeletes(_stored_keys(met, merged.removed), (), positions)
+        [log] = _log(task, item, base, context, LogPart(deletes=deletes))
+        gone = replace(merged, updates=_NONE, replaced=_NONE, deletes=len(merged.removed))
+        none = context.schema.with_meta().empty_table()
+        status = WriteStatus(
+            group.partition_path,
+            group.file_id,
+            replace(_stat(context, item, log), num_deletes=merged.deletes),
+            log.stats,
+            leave_changes(context, task, gone, met.rows, none),
+        )
+    if not whole.num_rows:
+        return GivenUp(status)
+    moved = whole.add_column(0, pa.field(RECORD_KEY, pa.string()), keys)
+    rows = spill(context, task, "moved", moved, in_memory)
+    return GivenUp(status, rows, moved.num_rows, len(merged.updates))
 
 
 def _assigned(
@@ -181,7 +258,7 @@ def _met(
     deleted = slice_.are_deleted(located.stored)
     again = located.incoming[deleted]
     comes = ~deleting(context, item, arrived, again)
-    if rules.stored_order or rules.fill is not None:
+    if not context.table.is_split and (rules.stored_order or rules.fill is not None):
         # of a key that comes again, a delete with a greater ordering value would go on holding
         # against the new row, and what that lacks would come from the row that was deleted
         if comes.any():
@@ -224,7 +301,8 @@ def _needed(
         return list(every)
     needed = {name.partition(".")[0] for name in rules.stored_order}
     located = arrived.located
-    goes = item.operation.deletes or marks_deletes(arrived.staged.arrow.names, context.rules)
+    goes = context.table.is_split or item.operation.deletes
+    goes = goes or marks_deletes(arrived.staged.arrow.names, context.rules)
     if goes or context.assigns or (located is not None and len(located.gone)):
         needed.add(RECORD_KEY)
     if context.tracked is not None and context.tracked.columns:

@@ -292,7 +292,8 @@ def _header(
         HeaderKey.INSTANT_TIME: str(context.instant),
         HeaderKey.SCHEMA: schema.to_avro(context.table.name, with_meta=True),
     }
-    if base is not None and positions is not None and context.write.record_positions:
+    asks = context.write.record_positions or context.table.is_split
+    if base is not None and positions is not None and asks:
         header |= {
             HeaderKey.RECORD_POSITIONS: encode_positions(positions),
             HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: str(base.instant),

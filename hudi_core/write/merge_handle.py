@@ -37,7 +37,7 @@ from hudi_core.rows.deciding import deciding_names, deleted, order_values
 from hudi_core.rows.filling import filled
 from hudi_core.rows.merging import Located, Merged, merge
 from hudi_core.rows.meta_columns import RowOrigin, with_meta_columns
-from hudi_core.rows.staging import StagedPart
+from hudi_core.rows.staging import SpillRef, StagedPart, load
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.change_log import open_change_log
@@ -179,17 +179,38 @@ _NO_ROWS: Final = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
+class MovedRows:
+    """Rows that a file group gives up to others of its partition.
+
+    They are numbered from ``first`` on, and whole, with their record keys in front; the first
+    ``updates`` of ``count`` take the place of rows, the others are new.
+    """
+
+    rows: SpillRef
+    first: int
+    count: int
+    updates: int
+
+    def within(self, first: int, count: int) -> tuple[int, int]:
+        """Where the rows of a range of numbers begin, and end."""
+        begin, end = first - self.first, first - self.first + count
+        return min(max(0, begin), self.count), min(max(0, end), self.count)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupTask:
     """One file group to write, with the staged rows of its partition.
 
     ``tagged`` is ``None`` when nothing was looked up and every staged row is new. A deleting
-    ``operation`` removes every located row, whatever its ordering value.
+    ``operation`` removes every located row, whatever its ordering value. ``moved`` are rows that
+    other groups have given up, in a split table.
     """
 
     group: GroupWrite
     parts: tuple[StagedPart, ...]
     tagged: Tagged | None
     operation: Operation
+    moved: tuple[MovedRows, ...] = ()
 
     def updates_on_insert(self, context: WriteContext) -> bool:
         """Whether inserts update stored rows of the same key."""
@@ -226,7 +247,8 @@ def write_group(
         arrived = _last_inserts(context, arrived)
     inserts = arrived.inserts
     merged = merged_rows(context, item, arrived, stored.rows)
-    if merged.changes_nothing and not len(inserts):
+    moved, changed = _moved_rows(context, item)
+    if merged.changes_nothing and not len(inserts) and not moved.num_rows:
         return None
     token = WriteToken(task.task, task.stage, task.attempt)
     name = BaseFileName(group.file_id, str(token), context.instant)
@@ -245,6 +267,8 @@ def write_group(
             keys = record_keys(whole, context, staged_schema)
             if context.assigns:
                 keys = with_stored_keys(keys, merged, stored.rows)
+            whole = pa.concat_tables([whole, moved.select(whole.column_names)])
+            keys = pa.chunked_array([*keys.chunks, *moved.column(RECORD_KEY).chunks], pa.string())
             origin = RowOrigin(group.partition_path, str(name), task.task)
             ready = with_meta_columns(whole, keys, context, origin)
         new_keys = ready.column(RECORD_KEY).slice(updates)
@@ -263,11 +287,23 @@ def write_group(
         result = output.close()
     changes = leave_changes(context, task, merged, stored.rows, ready)
     path = context.data_path(group.partition_path, str(name))
-    status = _status(group, path, merged, len(inserts), result)
+    rows = len(inserts) + moved.num_rows - changed, updates + changed
+    status = _status(group, path, merged, rows, result)
     status = replace(status, bloom=bloom_for_index(context, result))
     if log.sizes:
         status = replace(status, stat=replace(status.stat, cdc_stats=log.sizes))
     return replace(status, changed_keys=changes)
+
+
+def _moved_rows(context: WriteContext, item: GroupTask) -> tuple[pa.Table, int]:
+    """The rows of other groups that come, and how many of these are updates."""
+    schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *context.schema.arrow])
+    found, updates = [schema.empty_table()], 0
+    for one in item.moved:
+        begin, end = one.within(item.group.first_moved, item.group.moved)
+        found.append(load(context, one.rows).slice(begin, end - begin).cast(schema))
+        updates += max(0, min(end, one.updates) - begin)
+    return pa.concat_tables(found), updates
 
 
 def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
@@ -411,16 +447,18 @@ def _status(
     group: GroupWrite,
     path: str,
     merged: Merged,
-    inserts: int,
+    rows: tuple[int, int],
     result: BaseFileResult,
 ) -> WriteStatus:
+    """The status of a base file; ``rows`` are how many are new, and changed."""
+    inserts, updates = rows
     stat = WriteStat(
         file_id=group.file_id,
         path=path,
         prev_commit=group.prev_commit,
         num_writes=result.rows,
         num_deletes=merged.deletes,
-        num_update_writes=len(merged.updates),
+        num_update_writes=updates,
         num_inserts=inserts,
         total_write_bytes=result.size,
         file_size_in_bytes=result.size,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -57,7 +57,9 @@ class GroupWrite:
     ``base_file`` is ``None`` for a new group; ``candidate`` is its ordinal among the partition's
     candidates where incoming rows update it. ``updates`` counts stored rows that meet an incoming
     one. The group receives ``inserts`` new rows of the partition from the ordinal ``first_insert``
-    on. ``appends``: the changes go into a log of the group's slice, where they can.
+    on. ``appends``: the changes go into a log of the group's slice, where they can. In a split
+    table it also receives rows that others give up: at most ``moved`` from the ordinal
+    ``first_moved`` on, of those that may.
     """
 
     partition_path: PartitionPath
@@ -68,6 +70,8 @@ class GroupWrite:
     first_insert: int
     inserts: int
     appends: bool = False
+    first_moved: int = 0
+    moved: int = 0
 
     @property
     def prev_commit(self) -> str:
@@ -77,7 +81,7 @@ class GroupWrite:
     def weight(self) -> int:
         """Bytes this write is expected to cost, to spread tasks evenly."""
         stored = 0 if self.base_file is None or self.appends else self.base_file.size
-        return stored + 100 * (self.updates + self.inserts)
+        return stored + 100 * (self.updates + self.inserts + self.moved)
 
 
 def warn_of_logs(groups: Iterable[GroupWrite], base_path: str) -> None:
@@ -118,6 +122,8 @@ class FileSizing:
     New file ids derive from ``instant``. ``record_size`` is called once, and only if there are new
     rows. ``closed`` groups take no new rows. ``appends``: stored rows are changed in logs; a small
     file is then filled where that writes no more than ``most_rewritten`` times the new rows.
+    ``splits``: rows that take the place of stored ones go into other groups, none of which gives up
+    rows itself.
     """
 
     def __init__(
@@ -129,11 +135,13 @@ class FileSizing:
         *,
         appends: bool = False,
         most_rewritten: int | None = None,
+        splits: bool = False,
     ) -> None:
         self._config = config
         self._closed = closed
         self._appends = appends
         self._most_rewritten = most_rewritten
+        self._splits = splits
         self._instant = instant
         self._ask_record_size = record_size
         self._new_groups = 0
@@ -154,40 +162,56 @@ class FileSizing:
         ``base_files`` are the latest ones, in the order of the candidates; ``located`` counts
         stored rows that incoming rows meet, by candidate.
         """
-        share = self._fill_small_files(partition_path, base_files, inserts)
+        moved = sum(located.values()) if self._splits else 0
+        giving = located.keys() if self._splits else ()
+        share = self._fill_small_files(partition_path, base_files, inserts + moved, giving)
         writes = []
         placed = 0
+
+        def group(file_id: FileId, file: BaseFile | None, added: int) -> GroupWrite:
+            new = max(0, min(inserts - placed, added))
+            taken = max(0, placed - inserts), added - new
+            return GroupWrite(
+                partition_path,
+                file_id,
+                file,
+                None,
+                0,
+                min(placed, inserts),
+                new,
+                first_moved=taken[0],
+                moved=taken[1],
+            )
+
         for ordinal, base_file in enumerate(base_files):
             updates, added = located.get(ordinal, 0), share.get(ordinal, 0)
             if updates or added:
                 writes.append(
-                    GroupWrite(
-                        partition_path,
-                        base_file.name.file_id,
-                        base_file,
-                        ordinal if updates else None,
-                        updates,
-                        placed,
-                        added,
+                    replace(
+                        group(base_file.name.file_id, base_file, added),
+                        candidate=ordinal if updates else None,
+                        updates=updates,
                         appends=self._appends and not added,
                     )
                 )
                 placed += added
-        for added in self._new_group_sizes(inserts - placed):
-            writes.append(
-                GroupWrite(partition_path, self._new_file_id(), None, None, 0, placed, added)
-            )
+        for added in self._new_group_sizes(inserts + moved - placed):
+            writes.append(group(self._new_file_id(), None, added))
             placed += added
         return writes
 
     def _fill_small_files(
-        self, path: PartitionPath, base_files: Sequence[BaseFile], inserts: int
+        self,
+        path: PartitionPath,
+        base_files: Sequence[BaseFile],
+        inserts: int,
+        giving: Collection[int],
     ) -> dict[int, int]:
         share: dict[int, int] = {}
         for ordinal, base_file in enumerate(base_files):
             if inserts <= 0:
                 break
-            if base_file.size >= self._config.small_file_limit:
+            if ordinal in giving or base_file.size >= self._config.small_file_limit:
                 continue
             if FileGroupId(path, base_file.name.file_id) in self._closed:
                 continue

@@ -43,9 +43,9 @@ from hudi_core.schema.absence import ABSENT
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.conflicts import require_no_early_conflicts
-from hudi_core.write.append_handle import append_group
+from hudi_core.write.append_handle import append_group, give_up_rows
 from hudi_core.write.bulk_insert import bulk_insert_rows
-from hudi_core.write.merge_handle import GroupTask
+from hudi_core.write.merge_handle import GroupTask, MovedRows
 from hudi_core.write.nesting import can_nest, require_unnested_partitions, unmark_partitions
 from hudi_core.write.planning import (
     BucketAssignment,
@@ -57,7 +57,7 @@ from hudi_core.write.planning import (
 )
 from hudi_core.write.replacing import replaced_slices
 
-_STAGE, _TAG, _WRITE, _FOLD, _CHECK = range(5)
+_STAGE, _TAG, _WRITE, _FOLD, _CHECK, _GIVE_UP = range(6)
 _MOST_REWRITTEN: Final = 4
 """Rewriting a small file costs its bytes now, and spares a small file group later."""
 
@@ -391,6 +391,7 @@ class WriteSteps:
             self.clustering.groups,
             appends=self.context.appends,
             most_rewritten=self._most_rewritten,
+            splits=self.context.table.is_split and not self.operation.deletes,
         )
         groups = []
         for path, count in (dict.fromkeys(tagged, 0) | rows).items():
@@ -440,16 +441,66 @@ class WriteSteps:
             for group in groups
         ]
         warn_of_logs(groups, self.context.base_path)
+        first: list[WriteStatus] = []
+        if self.context.table.is_split:
+            first, tasks = self._split(tasks)
         function = partial(append_group, context=self.context, staged_schema=self.staged)
-        weights = [group.weight for group in groups]
+        weights = [task.group.weight for task in tasks]
         written = self.engine.map_tasks(tasks, function, _WRITE, weights)
-        return [status for some in written for status in some]
+        return [*first, *(status for some in written for status in some)]
+
+    def _split(self, tasks: Sequence[GroupTask]) -> tuple[list[WriteStatus], list[GroupTask]]:
+        """Delete the rows that change; return what is left to write.
+
+        Rows take the place of others in file groups that give up none in this write: its deletes
+        belong to a whole slice of a group, and would take its new rows as well.
+        """
+        giving = [one for one in tasks if one.group.appends]
+        function = partial(
+            give_up_rows,
+            context=self.context,
+            staged_schema=self.staged,
+            in_memory=self.engine.shares_memory,
+        )
+        weights = [one.group.weight for one in giving]
+        found = self.engine.map_tasks(giving, function, _GIVE_UP, weights)
+        statuses: list[WriteStatus] = []
+        left = [one for one in tasks if not one.group.appends]
+        numbered: dict[PartitionPath, int] = {}
+        moved: dict[PartitionPath, list[MovedRows]] = {}
+        for task, given in zip(giving, found, strict=True):
+            path = task.group.partition_path
+            first = numbered.get(path, 0)
+            numbered[path] = first + task.group.updates
+            if given is None:
+                left.append(replace(task, group=replace(task.group, appends=False)))
+                continue
+            if given.status is not None:
+                statuses.append(given.status)
+            if given.rows is not None:
+                rows = MovedRows(given.rows, first, given.count, given.updates)
+                moved.setdefault(path, []).append(rows)
+        taking = (_with_moved(one, moved.get(one.group.partition_path, ())) for one in left)
+        return statuses, [one for one in taking if one is not None]
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:
         started = time.monotonic()
         yield
         self.transaction.timings[step] = time.monotonic() - started
+
+
+def _with_moved(task: GroupTask, moved: Iterable[MovedRows]) -> GroupTask | None:
+    """A group with the rows that come into it; ``None`` for a new one of none."""
+    group = task.group
+    own = []
+    for one in moved:
+        begin, end = one.within(group.first_moved, group.moved)
+        if end > begin:
+            own.append(one)
+    if group.base_file is None and not group.inserts and not own:
+        return None
+    return replace(task, moved=tuple(own))
 
 
 # --- incoming rows of one key ---------------------------------------------------------------------
