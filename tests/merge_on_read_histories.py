@@ -1,4 +1,4 @@
-"""Random histories of two tables that hold the same rows, one of each table type."""
+"""Random histories of two tables that hold the same rows: one without logs, and one with them."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ INDEXES: Final[Sequence[Mapping[str, str]]] = (
     {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
     {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
 )
+_MODE: Final = "hoodie.table.merge-on-read.mode"
 _KEYS: Final = 30
 Row = tuple[Any, ...]
 
@@ -52,12 +53,18 @@ Row = tuple[Any, ...]
 class History:
     """One history, drawn by a seed: a table of each type, and acts on both.
 
-    ``merging`` and ``index`` are options.
+    ``merging`` and ``index`` are options; ``mode`` is that of the table with logs.
     """
 
     def __init__(
-        self, folder: Path, seed: int, merging: Mapping[str, str], index: Mapping[str, str]
+        self,
+        folder: Path,
+        seed: int,
+        merging: Mapping[str, str],
+        index: Mapping[str, str],
+        mode: str = "logs",
     ) -> None:
+        self.is_split = mode == "split"
         self.draw = draw = random.Random(seed)
         metadata = index["hoodie.index.type"] == "RECORD_INDEX" or draw.random() < 0.7
         self.options = {
@@ -94,9 +101,9 @@ class History:
                 partition_by="city" if self.is_partitioned else None,
                 ordering_field="ts" if self.is_ordered else None,
                 table_type=kind,
-                options=self.options,
+                options=self.options | given,
             )
-            for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")
+            for kind, given in (("COPY_ON_WRITE", {}), ("MERGE_ON_READ", {_MODE: mode}))
         ]
         self.log: list[str] = []
         self.states: dict[str, list[Row]] = {}
@@ -106,7 +113,8 @@ class History:
         acts: list[Callable[[int], _Act]] = [self._upsert, self._upsert, self._upsert]
         acts += [self._upsert, self._upsert, self._delete, self._delete, self._insert]
         acts += [self._overwrite, self._update, self._delete_where, self._merge, self._complete]
-        acts += [self._compact, self._schedule, self._compact_logs, self._schedule_logs]
+        acts += [self._compact, self._schedule]
+        acts += [] if self.is_split else [self._compact_logs, self._schedule_logs]
         acts += [self._cluster, self._cluster, self._purge]
         for step in range(steps):
             name, act = self.draw.choice(acts)(step)

@@ -91,25 +91,32 @@ def chosen_partitions(
 
 
 def plan_groups(
-    slices: Iterable[FileSlice], config: ClusteringConfig, busy: Collection[FileGroupId] = ()
+    slices: Iterable[FileSlice],
+    config: ClusteringConfig,
+    busy: Collection[FileGroupId] = (),
+    worn: Collection[str] = (),
 ) -> list[PlannedGroup]:
     """The groups of files to rewrite, partition by partition.
 
     ``slices`` are the latest of the chosen partitions; ``busy`` file groups, which another plan
     names, are left out. How large a file is its base file says, as in Hudi, whatever logs change.
+    ``worn`` are paths of files that are worth it whatever their size is.
     """
     files: dict[PartitionPath, list[BaseFile]] = {}
     for one in slices:
         file = one.base_with_logs
         if file is None or one.group in busy:
             continue
-        if file.size < config.small_file_limit:
+        if file.size < config.small_file_limit or file.path in worn:
             files.setdefault(one.partition_path, []).append(file)
     groups = [
         group
         for path in sorted(files)
         for group in _packed(path, files[path], config)
-        if len(group.files) > 1 or group.outputs > 1 or config.takes_single_files
+        if len(group.files) > 1
+        or group.outputs > 1
+        or config.takes_single_files
+        or group.files[0].path in worn
     ]
     return groups[: config.max_groups]
 

@@ -126,8 +126,10 @@ def _convert(call: Call) -> Conversion | TypeConversion | StorageConversion:
     if to is not None:
         return call.table.convert(to, **call.given)
     if kind is not None:
-        call.options = library.without_type(call.options)
-        return call.table.convert_type(kind, **call.given)
+        wanted = call.options
+        call.options = library.without_type(wanted)
+        left_out = {name: wanted[name] for name in wanted.keys() - call.options.keys()}
+        return call.table.convert_type(kind, options=left_out, **call.given)
     wanted = {**call.options, "hoodie.storage.strategy.class": strategy}
     call.options = library.without_placement(call.options)
     return call.table.convert_storage(wanted, **call.given)

@@ -6,7 +6,14 @@ from enum import StrEnum
 from typing import Final
 
 from hudi_core.config.options import Group, Option, Options
-from hudi_core.config.parsers import integer, member, names, optional_flag, regular_expression
+from hudi_core.config.parsers import (
+    integer,
+    member,
+    names,
+    number,
+    optional_flag,
+    regular_expression,
+)
 
 _MIB: Final = 1 << 20
 _UPDATES: Final = "org.apache.hudi.client.clustering.update.strategy."
@@ -85,6 +92,11 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
         "hoodie.clustering.plan.strategy.small.file.limit", default=300 * _MIB, parse=integer(0)
     )
     """Base files of fewer bytes are rewritten."""
+    dead_share: Option[float] = Option(
+        "hoodie.clustering.plan.strategy.deleted.rows.share", default=0.25, parse=number(0, 1)
+    )
+    """In a split table (`hoodie.table.merge-on-read.mode`), files of any size are rewritten where
+    at least this share of their rows is deleted. Compactions after commits take these alone."""
     target_file_bytes: Option[int] = Option(
         "hoodie.clustering.plan.strategy.target.file.max.bytes", default=1024 * _MIB
     )

@@ -80,11 +80,12 @@ def positions_of_commit(
 
 
 def positions_of_slices(
-    client: TableMetaClient, slices: Iterable[FileSlice]
+    client: TableMetaClient, slices: Iterable[FileSlice], *, takes_rows: bool = False
 ) -> dict[str, Positions]:
     """All deleted rows of slices, by the paths of base files.
 
-    Base files without dead rows are left out.
+    Base files without dead rows are left out. ``takes_rows``: rows in logs, which other engines
+    have written, are passed over.
     """
     return _found(
         client,
@@ -93,11 +94,15 @@ def positions_of_slices(
             for one in slices
             if one.base_file is not None and one.log_files
         ],
+        takes_rows=takes_rows,
     )
 
 
 def _found(
-    client: TableMetaClient, slices: Sequence[tuple[BaseFile, Sequence[FileStatus]]]
+    client: TableMetaClient,
+    slices: Sequence[tuple[BaseFile, Sequence[FileStatus]]],
+    *,
+    takes_rows: bool = False,
 ) -> dict[str, Positions]:
     if not slices:
         return {}
@@ -105,7 +110,7 @@ def _found(
     files = _Files(client.base_path, client.files, config, client.schema, merge_rules(config))
 
     def positions(item: tuple[BaseFile, Sequence[FileStatus]]) -> Positions:
-        return dead_positions(files, *item)
+        return dead_positions(files, *item, takes_rows=takes_rows)
 
     found = zip(slices, client.run_map(positions, slices), strict=True)
     return {base.path: dead for (base, _), dead in found if len(dead)}
@@ -119,7 +124,9 @@ def _named_base(stat: WriteStat, partition_path: PartitionPath) -> BaseFile:
     return BaseFile(FileStatus(join_path(partition_path, str(name)), 0), name)
 
 
-def dead_positions(files: FileContext, base: BaseFile, logs: Sequence[FileStatus]) -> Positions:
+def dead_positions(
+    files: FileContext, base: BaseFile, logs: Sequence[FileStatus], *, takes_rows: bool = False
+) -> Positions:
     """The deleted rows of a base file, in ascending order."""
     fetched = FetchedFiles()
     blocks = blocks_of_slice(files.files, logs, own_instants(logs), None, fetched)
@@ -127,6 +134,8 @@ def dead_positions(files: FileContext, base: BaseFile, logs: Sequence[FileStatus
     moved: list[SliceBlock] = []
     for block in blocks:
         if block.place.type != BlockType.DELETE:
+            if takes_rows:
+                continue
             raise UnsupportedTableError(
                 files.base_path,
                 f"has rows in the log file {block.path}, though its mode is split",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hudi_core.config.kinds import MergeType
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.errors import HistoryExpiredError
-from hudi_core.read.changes.file_changes import GroupChange
+from hudi_core.read.changes.feed import FeedPart
 from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.path_pattern import PathPattern
@@ -50,12 +50,12 @@ def plan_of(
 
 def feed_of(
     opened: OpenTable, query: ReadConfig, within: PathPattern | None = None
-) -> ScanPlan[GroupChange]:
+) -> ScanPlan[FeedPart]:
     """Return the plan of a change feed, its images JSON strings."""
     opened = opened.seeing(opened.client.timeline())
     changed = IncrementalQuery(opened.client, opened.timeline(), opened.lister())
     plan = changed.feed(query.begin, query.end)
     if within is None:
         return plan
-    parts = (change for change in plan.parts if any(within.names(one.path) for one in change.files))
+    parts = (part for part in plan.parts if any(within.names(one.path) for one in part.files))
     return replace(plan, parts=tuple(parts))

@@ -16,6 +16,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.config.support import require_readable_table
 from hudi_core.config.table import TableConfig
+from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, table_lister
 from hudi_core.metadata.partition_types import RECORD_INDEX
@@ -149,10 +150,23 @@ class SnapshotQuery:
         values = {path: self.pruner.values(path) for path in paths}
         files = []
         for found in slices:
-            own = replace(found, log_files=()) if self._base_files_only else found
+            own = self._base_file_of(found) if self._base_files_only else found
             if own.files:
                 files.append(planned_slice(self.client, own, values[own.partition_path], until))
         return files
+
+    def _base_file_of(self, found: FileSlice) -> FileSlice:
+        """A slice without its logs, where these are no deletions alone."""
+        if found.log_files and self.client.config.is_split:
+            raise UnsupportedTableError(
+                self.client.base_path,
+                "is of the mode split, in which base files have the former version of an updated "
+                "row as well as the present one: those of file group "
+                f"{found.file_id} have deleted rows",
+                "Read a snapshot, which is as fast; or compact the table before: `hudi compact "
+                f"{self.client.base_path}`.",
+            )
+        return replace(found, log_files=())
 
     def state(self, as_of: str | None, wanted: Filter | None) -> InstantTime | None:
         """The state at a query time; ``None`` for the latest."""

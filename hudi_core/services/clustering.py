@@ -8,7 +8,7 @@ that a plan names and another write changed makes the clustering be given up: no
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -37,11 +37,15 @@ from hudi_core.errors import (
     TableServiceError,
     UnknownPartitionError,
 )
+from hudi_core.file_slice.deleted_positions import positions_of_slices
 from hudi_core.file_slice.spilling import MergeMemory
+from hudi_core.metadata.statistics.row_counts import row_counts
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import WriteOperation, WriteStatus
+from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import to_datetime
+from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.sorting import require_ordered
@@ -106,7 +110,26 @@ def groups_to_rewrite(table: OpenTable, config: ClusteringConfig) -> list[Planne
         *groups_under_clustering(table.client, timeline),
         *groups_under_compaction(table.client, timeline, also_planned_logs=False),
     }
-    return plan_groups(view.latest_slices(partitions), config, busy)
+    slices = view.latest_slices(partitions)
+    worn = worn_files(table, timeline, slices, config.dead_share)
+    return plan_groups(slices, config, busy, worn)
+
+
+def worn_files(
+    table: OpenTable, timeline: TimelineView, slices: Iterable[FileSlice], share: float
+) -> frozenset[str]:
+    """Base files of a split table with many dead rows.
+
+    ``share`` of their rows at least; the headers of their logs are read.
+    """
+    client = table.client
+    if not client.config.is_split:
+        return frozenset()
+    logged = [one for one in slices if one.log_files]
+    dead = positions_of_slices(client, logged, takes_rows=True)
+    files = [one.base_file for one in logged if one.base_file is not None]
+    rows = row_counts(client, timeline, [(one.instant, one.path) for one in files])
+    return frozenset(path for path, some in dead.items() if len(some) >= share * rows[path])
 
 
 def can_be_clustered(table: OpenTable) -> bool:

@@ -44,6 +44,7 @@ from hudi_core.model.instant_time import InstantTime, TimelineZone, to_datetime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.context import WriteContext
+from hudi_core.services.clustering import worn_files
 from hudi_core.services.planned import (
     NothingToDoError,
     PlannedService,
@@ -56,6 +57,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.begin import Request
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.write.compaction import CompactionTask, compact_logs, compact_slice, mergeable
+from hudi_core.write.planning import MANY_LOGS
 
 MergeLogs: TypeAlias = Callable[..., WriteStatus | None]
 """The task that merges the logs of one slice."""
@@ -112,17 +114,26 @@ def new_plan(
     *,
     at_once: bool = False,
     is_last: bool = False,
+    is_inline: bool = False,
 ) -> tuple[CompactionPlan | None, list[FileSlice]]:
     """The plan of a new compaction, and its slices.
 
     Runs under the lock, or as a look. Its logs are those of completed writes. ``is_last``: the
-    table becomes COPY_ON_WRITE after it.
+    table becomes COPY_ON_WRITE after it. ``is_inline``: of a split table only slices are taken that
+    have many dead rows, or logs.
     """
     timeline = table.timeline()
     is_of_logs = action is Action.LOGCOMPACTION
     busy = _busy_groups(table, timeline, also_planned_logs=is_of_logs)
     slices = table.views().view(timeline).latest_slices()  # guard plans-completed
     free = [one for one in slices if one.group not in busy]
+    if is_inline and table.client.config.is_split:
+        worn = worn_files(table, timeline, free, config.clustering.dead_share)
+        free = [
+            one
+            for one in free
+            if len(one.log_files) > MANY_LOGS or (one.base_file and one.base_file.path in worn)
+        ]
     choose: Choose = partial(chosen_operations, config=config.compaction)
     if is_of_logs:
         free, choose = _with_many_blocks(table, free, config.compaction.log_blocks), tuple
@@ -188,7 +199,8 @@ def require_compactable(table: OpenTable) -> None:
             f"{table.client.base_path} is of type COPY_ON_WRITE: it has no log files to compact",
             "`hudi optimize` rewrites small files.",
         )
-    table.host.require(Capability.MERGE_ON_READ)
+    is_split = table.client.config.is_split
+    table.host.require(Capability.DELETION_VECTORS if is_split else Capability.MERGE_ON_READ)
 
 
 # --- compaction -----------------------------------------------------------------------------------
@@ -222,10 +234,11 @@ class Compaction:
 class CompactionService(PlannedService[Compaction]):
     """Schedules and runs compactions of one table.
 
-    ``is_last``: the table becomes COPY_ON_WRITE after it.
+    ``is_last``: the table becomes COPY_ON_WRITE after it; ``is_inline``: it is run after a commit.
     """
 
     is_last: bool = False
+    is_inline: bool = False
 
     action: ClassVar[Action] = Action.COMPACTION
     operation: ClassVar[WriteOperation] = WriteOperation.COMPACT
@@ -293,7 +306,12 @@ class CompactionService(PlannedService[Compaction]):
         """Request of a new compaction, whose slices are added to a list."""
         self.require(table)
         plan, slices = new_plan(
-            table, self.config, self.action, at_once=at_once, is_last=self.is_last
+            table,
+            self.config,
+            self.action,
+            at_once=at_once,
+            is_last=self.is_last,
+            is_inline=self.is_inline,
         )
         if plan is None:
             raise NothingToDoError
@@ -302,11 +320,24 @@ class CompactionService(PlannedService[Compaction]):
 
 
 class LogCompactionService(CompactionService):
-    """Schedules and runs log compactions of one table."""
+    """Schedules and runs log compactions of one table.
+
+    Logs of split tables have nothing but positions, which take no time to merge.
+    """
 
     action: ClassVar[Action] = Action.LOGCOMPACTION
     operation: ClassVar[WriteOperation] = WriteOperation.LOG_COMPACT
     merge: ClassVar[MergeLogs] = staticmethod(compact_logs)
+
+    def require(self, table: OpenTable) -> None:
+        """Refuse a table that has no logs of rows, too."""
+        require_compactable(table)
+        if table.client.config.is_split:
+            raise TableServiceError(
+                f"{table.client.base_path} is of the mode split: its log files have no rows, but "
+                "positions of deleted ones, and are not merged into each other",
+                "`hudi compact` rewrites base files without the deleted rows.",
+            )
 
 
 # --- compactions that are due ---------------------------------------------------------------------
@@ -334,22 +365,27 @@ def compact_if_due(
     """
     wanted, zone = config.compaction, table.client.config.zone
     of_base = wanted.runs_inline or wanted.schedule_inline
-    if not (of_base or wanted.logs_inline) or not can_be_compacted(table):
+    of_logs = wanted.logs_inline and not table.client.config.is_split
+    if not (of_base or of_logs) or not can_be_compacted(table):
         return ()
     if left is not None:
         of_base &= is_due(left, wanted, zone)
-        if not of_base and not (wanted.logs_inline and _are_logs_due(table, left, wanted)):
+        if table.client.config.is_split:
+            # what is dead in few rows only is left alone, and not looked at after each commit
+            deltas = _deltas_after(left, _last_compaction(left))
+            of_base &= len(deltas) % wanted.max_delta_commits == 0
+        if not of_base and not (of_logs and _are_logs_due(table, left, wanted)):
             return ()
     table, done = table.as_stored().afresh, list[Compaction]()
     if of_base:
-        service = CompactionService(table, lock, engine, config)
+        service = CompactionService(table, lock, engine, config, is_inline=True)
         if wanted.runs_inline:
             done += service.run_all()
         if is_due(service.table.client.timeline(), wanted, zone):
             new = service.compact() if wanted.runs_inline else service.schedule()
             done += [new] if new.slices else []
         table = service.table
-    if wanted.logs_inline:
+    if of_logs:
         logs = LogCompactionService(table, lock, engine, config)
         done += logs.run_all()
         if _are_logs_due(logs.table, logs.table.client.timeline(), wanted):

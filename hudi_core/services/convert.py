@@ -24,7 +24,7 @@ from functools import partial
 from hudi_core.actions.compaction import read_compaction, runs_at_once
 from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.kinds import TableType
-from hudi_core.config.stored_table import id_properties
+from hudi_core.config.stored_table import id_properties, require_possible_mode
 from hudi_core.config.support import require_copy_on_write, require_writable_table
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
@@ -47,7 +47,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.plugin.several import JointCommit
 from hudi_core.services.compaction import CompactionService, new_plan
-from hudi_core.services.create import location_property
+from hudi_core.services.create import location_property, with_mode
 from hudi_core.services.opening import open_table
 from hudi_core.services.placement import claim_for_format
 from hudi_core.services.progress import CountedMap, Progress, no_progress
@@ -385,7 +385,8 @@ class TypeConversion:
 
 def without_type(options: Mapping[str, str]) -> dict[str, str]:
     """Return options that do not say what the table's type is."""
-    return {key: value for key, value in options.items() if key not in TableKeys.table_type.names}
+    names = (*TableKeys.table_type.names, *TableKeys.merge_on_read_mode.names)
+    return {key: value for key, value in options.items() if key not in names}
 
 
 def plan_type_conversion(path: str, options: Mapping[str, str], to: TableType) -> TypeConversion:
@@ -394,7 +395,7 @@ def plan_type_conversion(path: str, options: Mapping[str, str], to: TableType) -
     Nothing is written, and no lock is taken. What the change would refuse is refused.
     """
     own = without_type(options)
-    return _type_plan(open_table(path, own), compacting_all(own), to)
+    return _type_plan(open_table(path, own), compacting_all(own), to, options)
 
 
 def convert_type(
@@ -412,7 +413,7 @@ def convert_type(
     """
     own = without_type(options)
     table, config = open_table(path, own), compacting_all(own)
-    plan = _type_plan(table, config, to)
+    plan = _type_plan(table, config, to, options)
     if not plan.is_needed:
         return plan
     lock = table_lock(table, config)
@@ -425,25 +426,30 @@ def convert_type(
         client = table.client
         if client.config.table_type is to:
             return replace(plan, before=to)
-        _require_type(table, to, client.timeline())
+        _require_type(table, to, options, client.timeline())
         timeline = _recovered(table, config, lock, client.timeline())
-        _require_type(table, to, timeline)
+        changes = _require_type(table, to, options, timeline)
         if to is TableType.COPY_ON_WRITE:
             require_nothing_planned(client.base_path, timeline)
         for one in _to_rewrite(table.afresh, config, to):
             late = [log.name.instant for log in one.log_files] or [one.base_instant]
             raise ConcurrentWriterError(client.base_path, late[0])
         lock.require_lease()
-        update_properties(client.storage, {TableKeys.table_type.property_name: to.value})
+        update_properties(client.storage, changes)
     return replace(plan, is_made=True)
 
 
-def _type_plan(table: OpenTable, config: WriteConfig, to: TableType) -> TypeConversion:
+def _type_plan(
+    table: OpenTable, config: WriteConfig, to: TableType, options: Mapping[str, str]
+) -> TypeConversion:
     client = table.client
     before, timeline = client.config.table_type, client.timeline()
+    row = TableKeys.merge_on_read_mode
+    if before is to and row.is_given(options):
+        row.require_same(options, client.config.merge_on_read_mode, client.config.raw)
     if before is to:
         return TypeConversion(client.base_path, before, to)
-    _require_type(table, to, timeline)
+    _require_type(table, to, options, timeline)
     slices = _to_rewrite(table, config, to)
     logs = [log for one in slices for log in one.log_files]
     return TypeConversion(
@@ -468,19 +474,33 @@ def _waits(client: TableMetaClient, instant: Instant) -> bool:
     return not is_planned or not runs_at_once(read_compaction(client, instant))
 
 
-def _require_type(table: OpenTable, to: TableType, timeline: Timeline) -> None:
-    """Refuse a type that the table, or its format, cannot have now."""
+def _require_type(
+    table: OpenTable, to: TableType, options: Mapping[str, str], timeline: Timeline
+) -> dict[str, str | None]:
+    """The properties of a type that the table can have now.
+
+    With the mode of merge on read that options, or else the format, give. A type that the table, or
+    its format, cannot have is refused.
+    """
     client = table.client
     require_recoverable(client)
-    made = client.with_properties(
-        {**client.config.raw, TableKeys.table_type.property_name: to.value}
-    )
+    row = TableKeys.merge_on_read_mode
+    mode = row.read(options)
+    wanted = replace(client.config, table_type=to, merge_on_read_mode=mode)
+    require_possible_mode(wanted, options)
+    wanted = with_mode(wanted, table.host, options)
+    changes = {
+        TableKeys.table_type.property_name: to.value,
+        row.property_name: row.property_of(wanted.merge_on_read_mode, {})[1],
+    }
+    kept = {**client.config.raw, **changes}
+    made = client.with_properties({name: text for name, text in kept.items() if text is not None})
     table.host.require(*table_needs(made.config))
     require_recoverable(made)
     if made.config.logs_changes:
         require_copy_on_write(made.config, client.base_path, "log changes")
     if to is not TableType.COPY_ON_WRITE:
-        return
+        return changes
     require_nothing_planned(client.base_path, timeline.where(partial(_waits, client)))
     saved = [one.requested_time for one in timeline.completed().of_actions(Action.SAVEPOINT)]
     if saved:
@@ -490,3 +510,4 @@ def _require_type(table: OpenTable, to: TableType, timeline: Timeline) -> None:
             "Delete the savepoints first.",
             savepoints=saved,
         )
+    return changes

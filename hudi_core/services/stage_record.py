@@ -332,7 +332,10 @@ def require_as_checked(base_path: str, record: StageRecord, metadata: CommitMeta
     """
     found = {group for group, _ in _stats(record.metadata)}
     for group, stat in _stats(metadata):
-        if group not in found and (stat.num_deletes or stat.num_update_writes):
+        # in a split table changed rows come into new groups, and logs delete them elsewhere
+        is_new = stat.prev_commit == NO_PREVIOUS_COMMIT
+        changes = stat.num_deletes or stat.num_update_writes or stat.log_files
+        if group not in found and changes and not is_new:
             what = "delete" if stat.num_deletes else "change"
             shown = f"file group {group.file_id} of partition {group.partition_path!r}"
             reason = f"it would {what} rows that others inserted since with its keys, in {shown}"

@@ -197,6 +197,14 @@ def entries_of(table: SyncedTable) -> tuple[MetastoreTable, ...]:
     if table.table_config.table_type is not TableType.MERGE_ON_READ:
         return (_entry(table, table.name, _BASE_FILES, as_base_files=False),)
     config, name = table.config, table.name
+    if table.table_config.is_split:
+        if config.strategy is TableStrategy.RO:
+            raise UnsupportedTableError(
+                table.opened.client.base_path,
+                "is of the mode split, whose base files alone have former versions of rows",
+                f"Leave {SyncConfig.strategy.key} out, or set it to RT.",
+            )
+        return (_entry(table, name, _REAL_TIME, as_base_files=False),)
     if config.strategy is TableStrategy.RO:
         return (_entry(table, name, _BASE_FILES, as_base_files=True),)
     if config.strategy is TableStrategy.RT:

@@ -1680,6 +1680,8 @@ class Table:
         ----------
         to
             ``"MERGE_ON_READ"`` or ``"COPY_ON_WRITE"``.
+        options
+            For MERGE_ON_READ also ``hoodie.table.merge-on-read.mode``.
 
         Raises
         ------

@@ -187,7 +187,7 @@ def give_up_rows(
     staged_schema: TableSchema,
     in_memory: bool,
 ) -> GivenUp | None:
-    """Delete the rows of a group that change, and leave what becomes of them.
+    """Delete the rows of a group that change; leave new versions.
 
     ``None`` where the group has to be rewritten: it has rows of one key.
     """
@@ -216,7 +216,9 @@ def give_up_rows(
         )
     if not whole.num_rows:
         return GivenUp(status)
-    moved = whole.add_column(0, pa.field(RECORD_KEY, pa.string()), keys)
+    moved = whole.select(context.schema.names).add_column(
+        0, pa.field(RECORD_KEY, pa.string()), keys
+    )
     rows = spill(context, task, "moved", moved, in_memory)
     return GivenUp(status, rows, moved.num_rows, len(merged.updates))
 

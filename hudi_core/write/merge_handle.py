@@ -267,8 +267,10 @@ def write_group(
             keys = record_keys(whole, context, staged_schema)
             if context.assigns:
                 keys = with_stored_keys(keys, merged, stored.rows)
-            whole = pa.concat_tables([whole, moved.select(whole.column_names)])
-            keys = pa.chunked_array([*keys.chunks, *moved.column(RECORD_KEY).chunks], pa.string())
+            if moved.num_rows:
+                names, came = context.schema.names, moved.column(RECORD_KEY).chunks
+                whole = pa.concat_tables([whole.select(names), moved.select(names)])
+                keys = pa.chunked_array([*keys.chunks, *came], pa.string())
             origin = RowOrigin(group.partition_path, str(name), task.task)
             ready = with_meta_columns(whole, keys, context, origin)
         new_keys = ready.column(RECORD_KEY).slice(updates)
@@ -296,7 +298,7 @@ def write_group(
 
 
 def _moved_rows(context: WriteContext, item: GroupTask) -> tuple[pa.Table, int]:
-    """The rows of other groups that come, and how many of these are updates."""
+    """Rows that come from other groups; how many are updates."""
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *context.schema.arrow])
     found, updates = [schema.empty_table()], 0
     for one in item.moved:
@@ -450,7 +452,7 @@ def _status(
     rows: tuple[int, int],
     result: BaseFileResult,
 ) -> WriteStatus:
-    """The status of a base file; ``rows`` are how many are new, and changed."""
+    """The status of a base file; ``rows`` counts new and changed ones."""
     inserts, updates = rows
     stat = WriteStat(
         file_id=group.file_id,

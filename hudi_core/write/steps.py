@@ -491,7 +491,7 @@ class WriteSteps:
 
 
 def _with_moved(task: GroupTask, moved: Iterable[MovedRows]) -> GroupTask | None:
-    """A group with the rows that come into it; ``None`` for a new one of none."""
+    """A group with incoming moved rows; ``None`` for an empty new one."""
     group = task.group
     own = []
     for one in moved:

@@ -142,9 +142,8 @@ def expire(table: hudi.Table) -> None:
 
 
 def sources(table: hudi.Table, begin: Any = None, end: Any = None) -> set[ChangeSource]:
-    return {
-        part.source for part in table._session.changes(begin, end, None, None).feed("json").parts
-    }
+    parts = table._session.changes(begin, end, None, None).feed("json").parts
+    return {change.source for part in parts for change in part.changes}
 
 
 @pytest.fixture
@@ -352,7 +351,7 @@ def test_logs_of_hudi(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
     rewritten(table, monkeypatch, change)
     assert table.changes(first, second).equals(compared)
     [part] = table._session.changes(first, second, None, None).feed("json").parts
-    assert len(part.logs) == 4
+    assert len(part.changes[0].logs) == 4
     texts = table.changes(first, second, columns="value", filter=[("id", "=", 20)])
     assert texts["after"].to_pylist() == ['{"value":"b"}']
 
@@ -420,7 +419,7 @@ def test_what_logs_do_not_tell(tmp_path: Path) -> None:
 
 
 def part_of(table: hudi.Table, begin: Any) -> Any:
-    return table._session.changes(begin, None, None, None).feed("json").parts[0]
+    return table._session.changes(begin, None, None, None).feed("json").parts[0].changes[0]
 
 
 @pytest.fixture
@@ -546,7 +545,8 @@ def test_formats_and_layouts(tmp_path: Path, format_name: str, mode: str) -> Non
     compared = table.changes(first, second)
     expire(table)
     plan = table._session.changes(first, second, None, [("value", "!=", "z")]).feed("json")
-    assert ChangeSource.FILES not in {part.source for part in plan.parts}
+    read = {change.source for part in plan.parts for change in part.changes}
+    assert ChangeSource.FILES not in read
     assert table.changes(first, second).equals(compared)
     again = pickle.loads(pickle.dumps(plan))  # as tasks get it
     assert again.to_arrow().read_all().sort_by("op").to_pylist() == compared.to_pylist()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import pyarrow as pa
 
 from hudi_core.errors import InvalidOptionError
-from hudi_core.read.changes.feed import OPERATION, TIMESTAMP
-from hudi_core.read.changes.file_changes import GroupChange
+from hudi_core.read.changes.feed import OPERATION, TIMESTAMP, FeedPart
 from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.plan import ScanPlan
@@ -46,7 +45,7 @@ class ChangedRows(NamedTuple):
         plan = self.query.plan(*self.window, self.row_filter)
         return frame_of_plan(spark, self.query.client, plan, self.columns, self.row_filter)
 
-    def feed(self, images: Images) -> ScanPlan[GroupChange]:
+    def feed(self, images: Images) -> ScanPlan[FeedPart]:
         """Every change, with the row before and after it."""
         if images not in get_args(Images):
             raise InvalidOptionError(

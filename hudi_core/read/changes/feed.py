@@ -2,8 +2,9 @@
 
 The columns are those of Hudi's change data capture queries. Each write is compared with what was
 there before, file group by file group: a row that a write moved to another partition is deleted in
-one and inserted in the other. Where clean has removed what was there before, logs of changes give
-the same; see :mod:`hudi_core.read.changes.incremental`.
+one and inserted in the other. In a split table all file groups of a partition are compared at once,
+as an updated row leaves one of them and comes into another one. Where clean has removed what was
+there before, logs of changes give the same; see :mod:`hudi_core.read.changes.incremental`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from hudi_core.read.changes.file_changes import ChangeSource, GroupChange
 from hudi_core.read.changes.net_changes import RowChanges, SliceComparison
 from hudi_core.read.filters import Filter
 from hudi_core.read.json_text import json_rows
+from hudi_core.read.plan import PlannedSlice
 from hudi_core.schema.alignment import align, counterparts
 from hudi_core.schema.avro_types import record_from_avro
 from hudi_core.schema.table_schema import RECORD_KEY
@@ -228,11 +230,42 @@ FEED_SCHEMA: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
+class FeedPart:
+    """What one write did to a file group, or to a partition."""
+
+    changes: tuple[GroupChange, ...]
+
+    @property
+    def files(self) -> tuple[PlannedSlice, ...]:
+        """Its slices, before and after."""
+        return tuple(file for change in self.changes for file in change.files)
+
+    @property
+    def size(self) -> int:
+        """Bytes to read, where known."""
+        return sum(change.size for change in self.changes)
+
+    @classmethod
+    def of(cls, changes: Iterable[GroupChange], *, pairs: bool) -> tuple[FeedPart, ...]:
+        """The parts of a feed; ``pairs`` is for a split table."""
+        if not pairs:
+            # the versions of a group one after the other, so that each is read once
+            ordered = sorted(changes, key=lambda change: change.group)
+            return tuple(cls((change,)) for change in ordered)
+
+        def write(change: GroupChange) -> tuple[str, str]:
+            return change.group.partition_path, min(change.times)
+
+        return tuple(cls(tuple(some)) for _, some in groupby(sorted(changes, key=write), write))
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeFeed:
     """Reads the changes of file groups, here or in tasks.
 
     A row change is returned where ``condition`` holds for its image before or after. With
-    ``as_text`` images are JSON strings, else structs.
+    ``as_text`` images are JSON strings, else structs. ``pairs``: one file group may have the row
+    before, and another one that after.
     """
 
     comparison: SliceComparison
@@ -240,6 +273,7 @@ class ChangeFeed:
     columns: tuple[str, ...]
     condition: Filter | None
     as_text: bool
+    pairs: bool = False
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -250,14 +284,28 @@ class ChangeFeed:
         fields = [*FEED_SCHEMA][:2]
         return pa.schema([*fields, pa.field(BEFORE, image), pa.field(AFTER, image)])
 
-    def read(self, changes: Sequence[GroupChange]) -> Iterator[pa.RecordBatch]:
+    def read(self, parts: Sequence[FeedPart]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of changes, in their order."""
+        if self.pairs:
+            for part in parts:
+                yield from self._batches_of(min(part.changes[0].times), self._paired(part.changes))
+            return
+        changes = [change for part in parts for change in part.changes]
         for source, some in groupby(changes, key=attrgetter("source")):
             by_files = source is ChangeSource.FILES
             for change, images in self._compared(some) if by_files else self._logged(some):
                 [time] = change.times
-                for operation, before, after in images:
-                    yield from self._batches(operation, time, before, after)
+                yield from self._batches_of(time, images)
+
+    def _paired(self, changes: Iterable[GroupChange]) -> Images:
+        """The changes of a partition, whatever file groups they are in."""
+        found = [rows for _, rows in self.comparison.each(changes)]
+        gone, written = [one.gone for one in found], [one.written for one in found]
+        return _images(RowChanges(pa.concat_tables(gone), pa.concat_tables(written), None))
+
+    def _batches_of(self, time: str, images: Images) -> Iterator[pa.RecordBatch]:
+        for operation, before, after in images:
+            yield from self._batches(operation, time, before, after)
 
     def _compared(self, changes: Iterable[GroupChange]) -> Iterator[tuple[GroupChange, Images]]:
         for change, rows in self.comparison.each(changes):

@@ -24,7 +24,13 @@ from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus, LogFileName, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.read.changes.feed import AFTER, BEFORE, ChangeFeed, ChangeLogs
+from hudi_core.read.changes.feed import (
+    AFTER,
+    BEFORE,
+    ChangeFeed,
+    ChangeLogs,
+    FeedPart,
+)
 from hudi_core.read.changes.file_changes import ChangeSource, FileChanges, GroupChange
 from hudi_core.read.changes.net_changes import (
     CHANGE_TYPE,
@@ -315,7 +321,7 @@ class IncrementalQuery:
         row_filter: RowFilter | Filter | None = None,
         *,
         as_text: bool = True,
-    ) -> ScanPlan[GroupChange]:
+    ) -> ScanPlan[FeedPart]:
         """Return the plan of all changes, write by write; see :class:`ChangeFeed`.
 
         Without ``columns`` images have all but the meta columns. ``row_filter`` applies to the
@@ -324,7 +330,8 @@ class IncrementalQuery:
         data = [name for name in self.schema.names if name not in META_COLUMNS]
         shown, wanted = self._shown(columns, data), to_filter(row_filter, self.schema)
         changes = self._changes.each(self._windows.writes(begin, end))
-        if wanted is not None:
+        is_split = self.client.config.is_split
+        if wanted is not None and not is_split:  # else another file has the other image
             may_match = self._may_match(_files(changes), wanted)
             changes = [
                 change
@@ -335,11 +342,9 @@ class IncrementalQuery:
         logs = self._logs(shown, wanted)
         changes = ChangeSources(self.client, self._changes, logs).chosen(changes, len(data))
         self._require_times([file for change in changes for file in change.needed])
-        # the versions of a group one after the other, so that each is read once
-        ordered = tuple(sorted(changes, key=lambda change: change.group))
         comparison = self._comparison(shown, wanted, _files(changes))
-        feed = ChangeFeed(comparison, logs, shown, wanted, as_text)
-        return ScanPlan(feed, ordered)
+        feed = ChangeFeed(comparison, logs, shown, wanted, as_text, pairs=is_split)
+        return ScanPlan(feed, FeedPart.of(changes, pairs=is_split))
 
     def _require_stored(self, files: Sequence[PlannedSlice]) -> None:
         """Refuse windows with missing files, or without commit times.
