@@ -15,9 +15,11 @@ BARE: Final = "bare"
 LOGGED: Final = "logged"
 LOGGED_9: Final = "logged, version 9"
 LOGGED_BARE: Final = "logged, bare"
-LOGGED_KINDS: Final = (LOGGED, LOGGED_9, LOGGED_BARE)
+SPLIT: Final = "split"
+LOGGED_KINDS: Final = (LOGGED, LOGGED_9, LOGGED_BARE, SPLIT)
 """Of the native format alone; see :data:`~tests.crash.scenes.SCENES`."""
 _LOGGED: Final = {"hoodie.table.type": "MERGE_ON_READ"}
+MODE: Final = {"hoodie.table.merge-on-read.mode": "split"}
 _STORAGE_PATH: Final = "hoodie.storage.path"
 
 
@@ -49,6 +51,8 @@ _MADE: Final[Mapping[str, Callable[[Path], Mapping[str, str]]]] = {
         "hoodie.write.table.version": "9",
         "hoodie.logfile.data.block.format": "avro",
     },
+    # changed rows in other file groups, and logs that delete them
+    SPLIT: lambda _: {**_LOGGED, **MODE},
     LOGGED_BARE: lambda _: {**_LOGGED, "hoodie.populate.meta.fields": "false"},
 }
 KINDS: Final = tuple(one for one in _MADE if one not in LOGGED_KINDS)

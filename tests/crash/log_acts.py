@@ -13,6 +13,7 @@ import pyarrow as pa
 
 import hudi_core as hudi
 from hudi_core.model.instant import COMPACTIONS
+from tests.crash.kinds import MODE
 from tests.crash.rows import Effect, Held, as_table, dropping, putting
 from tests.crash.tables import FEW_BLOCKS
 
@@ -100,7 +101,26 @@ def _give_up(table: hudi.Table, _: object) -> None:
 
 
 def _conversion(name: str) -> Callable[[hudi.Table, object], object]:
-    return lambda table, _: table.convert_type(name.removeprefix("to "))
+    to = name.removeprefix("to ")
+
+    def convert(table: hudi.Table, _: object) -> object:
+        # every other time that it gets logs, it is a split one
+        gets_logs = table.config.table_type == "COPY_ON_WRITE" != to
+        splits = gets_logs and len(table.timeline.instants) % 2
+        return table.convert_type(to, options=MODE if splits else None)
+
+    return convert
+
+
+def _of_logs(**given: Any) -> Callable[[hudi.Table, object], object]:
+    """A compaction of logs; those of a split table are not compacted."""
+
+    def compact(table: hudi.Table, _: object) -> object:
+        if hudi.Table.open(table.path).config.merge_on_read_mode == "split":
+            return None
+        return table.compact(log_compaction=True, options=FEW_BLOCKS, **given)
+
+    return compact
 
 
 ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
@@ -113,10 +133,8 @@ ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     EVOLVING: _alter,
     "compact": lambda table, _: table.compact(),
     "schedule compaction": lambda table, _: table.compact(schedule_only=True),
-    "compact logs": lambda table, _: table.compact(log_compaction=True, options=FEW_BLOCKS),
-    "schedule compaction of logs": lambda table, _: table.compact(
-        log_compaction=True, schedule_only=True, options=FEW_BLOCKS
-    ),
+    "compact logs": _of_logs(),
+    "schedule compaction of logs": _of_logs(schedule_only=True),
     "run compactions": lambda table, _: table.run_compactions(),
     "give compactions up": _give_up,
     **{name: _conversion(name) for name in TYPES},

@@ -11,7 +11,7 @@ from typing import Any, Final
 import hudi_core as hudi
 from tests.crash.actions import Folder, NewTable
 from tests.crash.found_folders import MAKERS, PLAIN
-from tests.crash.kinds import LOGGED, SPREAD, VIRTUAL
+from tests.crash.kinds import LOGGED, SPLIT, SPREAD, VIRTUAL
 from tests.crash.rows import BASE, as_table
 from tests.crash.tables import (
     OPTIONS,
@@ -167,6 +167,35 @@ def _logged_scenes() -> Mapping[str, Scene]:
     return {f"{LOGGED}_{name}": replace(one, formats=("native",)) for name, one in scenes.items()}
 
 
+def _split_scenes() -> Mapping[str, Scene]:
+    """Return scenes of a table whose changed rows go into other file groups."""
+    made, made_old = partial(create_of, SPLIT), partial(create_logged_old, kind=SPLIT)
+    planned = partial(create_compaction, kind=SPLIT)
+    recorded, written = (Wound("split_upsert", f"link {one}") for one in (_DELTA, ".temp/marker"))
+    names = (
+        *("insert", "upsert", "delete", "update", "delete_where", "merge", "rollback", "restore"),
+        *("compact", "upsert_compacts", "cluster", "stage", "repair_metadata"),
+    )
+    scenes = {
+        **{name: Scene(name, made=made) for name in names},
+        **{name: Scene(name, made=made_old) for name in ("clean", "archive")},
+        "to_copy_on_write": Scene("to_copy_on_write", made=made, is_repeated=True),
+        "publish": Scene("publish", made=partial(create_staged, kind=SPLIT), is_repeated=True),
+        "recover_recorded": Scene("other", (recorded,), made=made),
+        "recover_written": Scene("other", (written,), made=made),
+        "rollback_pending": Scene("rollback_dead", (recorded,), made=made),
+        "recover_rollback": Scene(
+            "other", (Wound("rollback", "complete_rollback of the format"),), made=made
+        ),
+        "upsert_planned": Scene("upsert", made=planned),
+        "run_compaction": Scene("run_compaction", made=planned),
+        "recover_compact": Scene("other", (Wound("split_compact", COMPLETED_FILE),), made=made),
+        "run_clustering": Scene("run_clustering", made=partial(create_scheduled, kind=SPLIT)),
+        "purge": Scene("purge", made=made_old, is_repeated=True),
+    }
+    return {f"{SPLIT}_{name}": replace(one, formats=("native",)) for name, one in scenes.items()}
+
+
 def _creating(action: str, formats: Collection[str], *wounds: Wound) -> Scene:
     return Scene(action, wounds, formats, made=no_table, is_broken=True, is_new=True)
 
@@ -176,7 +205,8 @@ OPERATIONS: Final = (
     *("insert_overwrite", "delete_partitions", "rollback"),
 )
 COMPLETED_FILE: Final = "link timeline/N_N.commit"
-LOGGED_COMPLETED: Final = "link timeline/N_N.deltacommit"
+_DELTA: Final = "timeline/N_N.deltacommit"
+LOGGED_COMPLETED: Final = f"link {_DELTA}"
 REPLACED: Final = "link timeline/N_N.replacecommit"
 BETWEEN: Final = "complete_write of the format"
 UNPINNED: Final = "complete_delete_savepoint of the format"
@@ -292,4 +322,5 @@ SCENES: Final[Mapping[str, Scene]] = {
     **_scenes_of(SPREAD),
     **_scenes_of(VIRTUAL),
     **_logged_scenes(),
+    **_split_scenes(),
 }

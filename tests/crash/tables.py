@@ -68,9 +68,9 @@ def create_old(path: Path, format_name: str, kind: str = STORED) -> None:
     hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
 
 
-def create_logged_old(path: Path, format_name: str) -> None:
+def create_logged_old(path: Path, format_name: str, kind: str = LOGGED) -> None:
     """Make a table with a file group to clean that has a log, and instants to archive."""
-    create_of(LOGGED, path, format_name)
+    create_of(kind, path, format_name)
     kept = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
     same = as_table({key: row for key, row in BASE.items() if row[0] == "x"})
     hudi.Table.open(str(path), kept).insert_overwrite(same)
@@ -132,9 +132,9 @@ def create_log_compaction(path: Path, format_name: str) -> None:
     assert planned.logs > 1
 
 
-def create_compaction(path: Path, format_name: str) -> None:
+def create_compaction(path: Path, format_name: str, kind: str = LOGGED) -> None:
     """Make a table with a scheduled compaction."""
-    create_of(LOGGED, path, format_name)
+    create_of(kind, path, format_name)
     hudi.Table.open(str(path), OPTIONS).compact(schedule_only=True)
 
 
