@@ -224,8 +224,13 @@ def _flagged(rows: pa.Table, lacking: frozenset[str], names: Sequence[str]) -> p
     return rows.append_column(field, flags_column(flags, field))
 
 
+def positions_of(block: SliceBlock) -> Positions:
+    """The record positions of a block that has them."""
+    return decode_positions(block.header(HeaderKey.RECORD_POSITIONS), block.path)
+
+
 def _positions(block: SliceBlock, count: int) -> Positions:
-    found = decode_positions(block.header(HeaderKey.RECORD_POSITIONS), block.path)
+    found = positions_of(block)
     if len(found) != count:
         raise CorruptMetadataError(
             block.path, f"a block of {count} records has {len(found)} record positions"

@@ -18,10 +18,23 @@ import pyarrow.compute as pc
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.file_slice.blocks import CommittedInstants, SliceBlock, blocks_of_slice
-from hudi_core.file_slice.log_rows import BlockRows, LogRows, has_positions, joined, read_block
+from hudi_core.file_slice.blocks import (
+    CommittedInstants,
+    SliceBlock,
+    blocks_of_slice,
+    content_of,
+)
+from hudi_core.file_slice.log_rows import (
+    BlockRows,
+    LogRows,
+    has_positions,
+    joined,
+    positions_of,
+    read_block,
+)
 from hudi_core.file_slice.spilling import MergeMemory, Shards, StoredRows
 from hudi_core.hashing.java_hash import shards_of
+from hudi_core.log_format.block import BlockType, are_natural
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions, distinct, existing_is_newer, order_ranks
@@ -146,6 +159,12 @@ class SliceMerging:
         with ExitStack() as files:
             for log in logs:
                 files.callback(self.fetched.take, log.path)
+            deletes = self._deletes(blocks) if by_positions and not self.skips else None
+            if deletes is not None:
+                gone = distinct(np.concatenate(deletes))
+                records = sum(len(some) for some in deletes)
+                yield MergedLogs(gone, iter(()), blocks=len(blocks), records=records)
+                return
             if self.skips:
                 lived = (part.rows.filter(pa.array(~part.deletes)) for part in parts)
                 yield MergedLogs(_NONE, lived)
@@ -176,6 +195,21 @@ class SliceMerging:
                 blocks=len(blocks),
                 records=records,
             )
+
+    def _deletes(self, blocks: Sequence[SliceBlock]) -> list[Positions] | None:
+        """Positions of deleted rows, where that is all that blocks have.
+
+        ``None`` where there are rows, or where ordering values decide.
+        """
+        if any(block.place.type != BlockType.DELETE for block in blocks):
+            return None
+        found = [positions_of(block) for block in blocks]
+        if self.rules.stored_order and not all(
+            are_natural(content_of(self.files, block, self.fetched).to_pybytes(), len(some))
+            for block, some in zip(blocks, found, strict=True)
+        ):
+            return None
+        return found
 
     def folded(
         self, blocks: Sequence[SliceBlock], base: InstantTime | None

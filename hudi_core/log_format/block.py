@@ -261,6 +261,12 @@ _END: Final = b"\x00"
 """The end of an array."""
 
 
+_MORE: Final = 0x80
+"""Bytes of a number from which on others follow."""
+_FIRST_BYTES: Final = 1 << 16
+"""Where key and partition of the first record are, unless they are very long."""
+
+
 def encode_delete_content(records: Sequence[DeletedRecord]) -> bytes:
     """Return the content that deletes some records."""
     rows = [
@@ -311,6 +317,45 @@ def encode_deletes(
     count = encode_longs(np.array([len(keys)]))[0].as_py()
     datum = b"".join([count, records.buffers()[2][:end], _END])
     return struct.pack(">ii", CONTENT_VERSION, len(datum)) + datum
+
+
+_NATURAL_TAIL: Final = encode_delete_content([DeletedRecord("", "", NATURAL_ORDER)])[
+    _CONTENT_HEAD + len(_ONE) + 2 * len(_EMPTY_KEY) : -len(_END)
+]
+"""What follows the partition of such a record."""
+
+
+def are_natural(content: bytes, count: int) -> bool:
+    """Whether a block's deletes hold whatever the records' own values are.
+
+    ``count`` is how many it has. That is found without their keys, as each record then ends with
+    the same bytes; ``False`` where it is not known.
+    """
+    data = content[_CONTENT_HEAD : _CONTENT_HEAD + _FIRST_BYTES]
+    cursor = Cursor(data, "")
+    try:
+        if _length(cursor) != count or cursor.take(1) != _EMPTY_KEY[:1]:
+            return False
+        cursor.take(_length(cursor))
+        begin = cursor.position
+        if cursor.take(1) != _EMPTY_KEY[:1]:
+            return False
+        cursor.take(_length(cursor))
+    except CorruptMetadataError:
+        return False
+    tail = data[begin : cursor.position] + _NATURAL_TAIL
+    return content.endswith(tail + _END) and content.count(tail) == count
+
+
+def _length(cursor: Cursor) -> int:
+    """A length as Avro writes it."""
+    value, shift = 0, 0
+    while True:
+        (byte,) = cursor.take(1)
+        value |= (byte & 0x7F) << shift
+        if byte < _MORE:
+            return value >> 1
+        shift += 7
 
 
 def decode_delete_content(content: bytes, path: str) -> list[DeletedRecord]:

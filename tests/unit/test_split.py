@@ -320,3 +320,19 @@ def test_a_dry_run_plans_both_halves(tmp_path: Path) -> None:
     table = made(tmp_path / "t")
     plan = table.plan("upsert", lettered("a1", ts=2, v="new"))
     assert {one.change.value for one in plan.files} == {"append", "create"}
+
+
+@pytest.mark.parametrize("mode", ["split", "logs"])
+def test_changes_since_a_plan_that_was_run_later(tmp_path: Path, mode: str) -> None:
+    """The slice before the compaction is cleaned; the state that changes are asked from is not."""
+    table = made(tmp_path / "t", {MODE: mode, "hoodie.clean.automatic": "false"})
+    table.upsert(lettered("a1", ts=2, v="one"))
+    table.compact(schedule_only=True)
+    begin = table.upsert(lettered("a2", ts=3, v="two")).instant
+    table.run_compactions()
+    table.delete(lettered("a3"))
+    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    found = table.changes(begin, images="struct").to_pylist()
+    assert [(row["op"], row["before"]["id"]) for row in found] == [("d", "a3")]
+    net = table.incremental(begin, deletes=True, columns=["id"]).to_pylist()
+    assert [(row["id"], row["_change_type"]) for row in net] == [("a3", "delete")]

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from hudi_core.actions.clean import Cleaned
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
+from hudi_core.model.commit import MERGES_LOGS, NO_PREVIOUS_COMMIT, WriteStat
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
     BaseFileName,
@@ -167,8 +167,11 @@ class FileChanges:
     ) -> Iterable[GroupChange]:
         """Yield what one write did.
 
-        ``present`` holds the files of the groups that earlier writes touched.
+        ``present`` holds the files of the groups that earlier writes touched. A compaction does
+        nothing: what was there before its plan may be cleaned, and lacks later writes.
         """
+        if write.metadata.operation_type in MERGES_LOGS:
+            return
         times = frozenset({write.instant.requested_time})
         for group in sorted(write.replaced()):
             before = present[group] if group in present else self._replaced(group, write.instant)
