@@ -244,8 +244,10 @@ class SnapshotQuery:
             files = ((file.instant, file.path) for file in plan.files if not file.logs)
             counted = sum(row_counts(self.client, self._timeline, files).values())
             plan = replace(plan, files=tuple(file for file in plan.files if file.logs))
-        needed = sorted(wanted.columns) if wanted else []
-        rows = scan(self.client, plan, (needed or plan.schema.names[-1:])[:1], wanted)
+            one = file_scan(self.client, plan, plan.schema.names[-1:], None)
+            return counted + sum(self.client.run_map(one.row_count, plan.files))
+        needed = sorted(wanted.columns) or plan.schema.names[-1:]
+        rows = scan(self.client, plan, needed[:1], wanted)
         for batch in rows:
             counted += batch.num_rows
         return counted

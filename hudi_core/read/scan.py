@@ -322,6 +322,18 @@ class FileScan:
             for rows in () if logs is None else logs.tail:
                 yield from (batch for batch in self._wanted(rows).to_batches() if batch.num_rows)
 
+    def row_count(self, file: PlannedSlice) -> int:
+        """How many rows a slice with logs has; those of its base file are not read."""
+        base = _StoredBase.of(self, file) if file.has_base else None
+        stored = 0 if base is None else base.row_count
+        with self._logs(file, base) as logs:
+            if logs is None:
+                return stored
+            if len(logs.dead) and logs.dead[-1] >= stored:
+                raise beyond_last_row(file.path)
+            added: int = sum(rows.num_rows for rows in logs.tail)
+            return stored - len(logs.dead) + added
+
     def _merged_table(self, file: PlannedSlice) -> pa.Table:
         return pa.Table.from_batches(self._merged(file), self.output_schema)
 
@@ -404,6 +416,11 @@ class _StoredBase:
         return self.file.instant
 
     @property
+    def row_count(self) -> int:
+        """Rows of the file, dead ones included."""
+        return int(self._fragment.metadata.num_rows)
+
+    @property
     def can_match(self) -> bool:
         return bool(self._matching)
 
@@ -432,7 +449,7 @@ class _StoredBase:
 
     def read(self, dead: Positions) -> Iterator[pa.RecordBatch]:
         """Yield the wanted rows, but for some positions."""
-        if len(dead) and dead[-1] >= self._fragment.metadata.num_rows:
+        if len(dead) and dead[-1] >= self.row_count:
             raise beyond_last_row(self.path)
         for start, end, part in self._parts(sorted(self._matching), len(self.scan._asked)):
             gone = dead[np.searchsorted(dead, start) : np.searchsorted(dead, end)] - start
