@@ -9,7 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
+from tests.foreign import by_hudi_rs
 from tests.hudi_tables import BUCKETS, LOGS_6, OWN, PARQUET_LOGS, PARTIAL, TRIPS
+from tests.tables import SCHEMA, new_table
 
 pytestmark = pytest.mark.spark
 KEY = "_hoodie_record_key"
@@ -62,3 +64,34 @@ def test_streams_and_statements(spark: SparkSession, tmp_path: Path) -> None:
     session = hudi.sql_session(spark)
     for rows in (f"hudi.`{path}`", f"hudi_table_changes('{path}', 'latest_state', 'earliest')"):
         assert fetched(session.sql(f"SELECT * FROM {rows}"), KEY) == [(key,) for key in expected]
+
+
+def test_a_split_table(spark: SparkSession, tmp_path: Path) -> None:
+    """Tasks leave rows of one file group for those that write another one."""
+    options = {
+        "hoodie.table.merge-on-read.mode": "split",
+        "hoodie.compact.inline": "false",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.index.type": "RECORD_INDEX",
+    }
+    table = new_table(tmp_path / "t", SCHEMA, options, table_type="MERGE_ON_READ")
+    columns = "id string, part string, ts long"
+    first = [(f"k{number}", "xy"[number % 2], 1) for number in range(20)]
+    assert table.insert(spark.createDataFrame(first, columns)).inserted == 20
+    changed = [(key, part, 2) for key, part, _ in first[:5]] + [("new", "x", 2), ("k9", "y", 0)]
+    done = table.upsert(spark.createDataFrame(changed, columns))
+    assert (done.inserted, done.updated, done.deleted) == (1, 5, 0)
+    merger = table.merge(spark.createDataFrame([("k7", "y", 3)], columns), on="id")
+    merger.when_matched_update_all().execute()
+    assert table.delete(spark.createDataFrame([("k8", "x", 9)], columns)).deleted == 1
+    expected = {key: (part, ts) for key, part, ts in first} | {"new": ("x", 2), "k7": ("y", 3)}
+    expected |= {key: (part, 2) for key, part, _ in first[:5]}
+    del expected["k8"]
+    frame = hudi.read(spark, table.path)
+    assert {row["id"]: (row["part"], row["ts"]) for row in frame.collect()} == expected
+    assert {row["id"]: (row["part"], row["ts"]) for row in by_hudi_rs(table.path)} == expected
+    assert frame.count() == hudi.Table.open(table.path).count() == len(expected)
+    begin = table.timeline.completed_writes()[0].requested_time
+    feed = table.changes(begin, spark=spark)
+    assert sorted(row["op"] for row in feed.collect()) == ["d", "i", *["u"] * 6]
+    assert hudi.Table.open(table.path).validate(keys=True).is_valid

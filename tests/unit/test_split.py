@@ -15,6 +15,7 @@ from hudi_core.errors import (
     InvalidOptionError,
     OptionConflictError,
     TableServiceError,
+    UnsupportedCapabilityError,
     UnsupportedTableError,
 )
 from hudi_core.model.files import BaseFileName, FileId, LogFileName
@@ -336,3 +337,54 @@ def test_changes_since_a_plan_that_was_run_later(tmp_path: Path, mode: str) -> N
     assert [(row["op"], row["before"]["id"]) for row in found] == [("d", "a3")]
     net = table.incremental(begin, deletes=True, columns=["id"]).to_pylist()
     assert [(row["id"], row["_change_type"]) for row in net] == [("a3", "delete")]
+
+
+def test_the_version_changes_and_keys_become_virtual(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", {"hoodie.write.table.version": "8"})
+    table.upsert(lettered("a1", "b1", ts=2, v="new"))
+    expected = values(table)
+    table.upgrade(9)
+    assert values(table) == by_judge(table) == expected
+    table = hudi.Table.open(table.path)
+    table.upsert(lettered("a2", ts=3, v="newer"))
+    table.rewrite_keys()
+    table = hudi.Table.open(table.path)
+    assert table.upsert(lettered("a2", "b2", ts=4, v="last")).updated == 2
+    assert written(table)[0]
+    assert values(table) == {**expected, "a2": "last", "b2": "last"}
+    assert hudi.Table.open(table.path).validate(keys=True).is_valid
+
+
+@pytest.mark.parametrize("meta", ["hoodie.populate.meta.fields", "hoodie.metadata.enable"])
+def test_tables_without_meta_columns_or_metadata_table(tmp_path: Path, meta: str) -> None:
+    table = made(tmp_path / "t", {meta: "false"})
+    table.upsert(lettered("a1", "b1", "a9", ts=2, v="new"))
+    table.delete(lettered("a2"))
+    require_split(table)
+
+
+def test_formats_without_deletion_vectors_refuse_it(tmp_path: Path) -> None:
+    table = made(tmp_path / "t")
+    before = values(table)
+    with pytest.raises(UnsupportedCapabilityError, match="deletion vectors"):
+        table.convert("sql")
+    assert values(table) == before
+
+
+def test_streams_of_rows_of_one_key_are_combined(tmp_path: Path) -> None:
+    """Of several rows of a key one is written, in whatever groups they meet."""
+    table = made(tmp_path / "t", {"hoodie.combine.before.upsert": "false"})
+    twice = pa.concat_tables([lettered("a1", ts=2, v="x"), lettered("a1", ts=3, v="y")])
+    table.upsert(twice)
+    assert values(table)["a1"] == "y"
+    require_split(table)
+
+
+def test_tables_with_rows_of_one_key_are_rewritten(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", {"hoodie.parquet.small.file.limit": "0"})
+    table.insert_overwrite(pa.concat_tables([lettered("a1", "a2"), lettered("a1")]))
+    assert table.upsert(lettered("a1", "b1", ts=2, v="new")).updated == 3
+    given, taken = written(table)
+    assert (len(given), len(taken)) == (1, 2)
+    found = [row["v"] for row in table.to_arrow().to_pylist() if row["id"] == "a1"]
+    assert found == ["new", "new"]

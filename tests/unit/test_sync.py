@@ -39,7 +39,7 @@ from tests.cli_runs import run, run_json
 from tests.hudi_tables import TRIPS
 from tests.metastore_calls import recorded
 from tests.moto_s3 import S3Service
-from tests.tables import copied, new_table, rows
+from tests.tables import SCHEMA, copied, new_table, rows
 
 HIVE = "hoodie.datasource.hive_sync."
 
@@ -287,6 +287,20 @@ def test_a_table_with_logs_has_an_entry_for_each_query(
         seen = hudi.read(None, table.path, query).to_pylist()
         assert rows_by_name(lake, name) == sorted(seen, key=str)
     assert table.sync(options=options).is_up_to_date
+
+
+def test_a_split_table_has_one_entry(lake: Lake, tmp_path: Path) -> None:
+    """Its base files alone are no state of it."""
+    options = {"hoodie.table.merge-on-read.mode": "split", "hoodie.compact.inline": "false"}
+    table = new_table(tmp_path / "t", SCHEMA, options, table_type="MERGE_ON_READ")
+    table.insert(rows("a", "b", part="x", ts=1))
+    table.upsert(rows("a", part="x", ts=2))
+    done = table.sync(options={**lake.options, f"{HIVE}table": "t"})
+    assert [one.name for one in done.entries] == ["t"]
+    assert lake.entry("t").sd.inputFormat == REAL_TIME
+    assert {row["id"]: row["ts"] for row in rows_by_name(lake, "t")} == {"a": 2, "b": 1}
+    with pytest.raises(UnsupportedTableError, match="former versions of rows"):
+        table.sync(options={**lake.options, f"{HIVE}table.strategy": "RO"})
 
 
 # --- entries that are there
