@@ -1,6 +1,14 @@
-"""Record positions of a log block: a 64-bit roaring bitmap in base64.
+"""Positions of rows in a base file, as a 64-bit roaring bitmap.
 
-The portable form, little-endian: how many 32-bit bitmaps, and each behind its upper 32 bits.
+The portable form, little-endian: how many 32-bit bitmaps, and each behind its upper 32 bits. The
+header of a log block has it in base64, a deletion vector behind a magic number::
+
+    int32 big-endian: bytes from here to the checksum
+    D1 D3 39 64
+    the bitmap
+    int32 big-endian: CRC-32 of the magic number and the bitmap
+
+The frame around magic number and bitmap is only in files.
 """
 
 from __future__ import annotations
@@ -8,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+import zlib
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,6 +27,8 @@ from hudi_core.errors import CorruptMetadataError
 
 Positions = npt.NDArray[np.int64]
 
+_MAGIC: Final = b"\xd1\xd3\x39\x64"
+_FRAME: Final = struct.Struct(">I")
 _NO_RUNS: Final = 12346
 _RUNS: Final = 12347
 _FEWEST_WITH_OFFSETS: Final = 4
@@ -66,6 +77,68 @@ def encode_bitmap(positions: Positions) -> bytes:
     for high, own in zip(highs.tolist(), np.split(positions, begins)[1:], strict=True):
         parts += [struct.pack("<I", high), *_encoded(own & _LOW_MASK)]
     return b"".join(parts)
+
+
+def decode_vector(vector: bytes, path: str) -> Positions:
+    """The positions of a deletion vector, in ascending order.
+
+    Parameters
+    ----------
+    vector
+        Magic number and bitmap, without the frame that is around them in a file.
+    path
+        The file it is from, for errors.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It is damaged, or of an unknown form.
+    """
+    if not vector.startswith(_MAGIC):
+        raise CorruptMetadataError(path, "its deletion vector begins with another magic number")
+    return decode_bitmap(vector[len(_MAGIC) :], path)
+
+
+def encode_vector(positions: Positions) -> bytes:
+    """The deletion vector of distinct positions in ascending order, without its frame.
+
+    Parameters
+    ----------
+    positions
+        Of rows in a data file, counted from 0.
+    """
+    return _MAGIC + encode_bitmap(positions)
+
+
+def frame_vector(vector: bytes) -> bytes:
+    """Put a deletion vector into its frame, of 8 bytes more."""
+    return _FRAME.pack(len(vector)) + vector + _FRAME.pack(zlib.crc32(vector))
+
+
+def unframe_vector(data: bytes, path: str) -> bytes:
+    """The deletion vector at the begin of some bytes of a file.
+
+    Parameters
+    ----------
+    data
+        From the length on. Bytes behind the checksum are passed over.
+    path
+        The file, for errors.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It is cut off, or its checksum is of other bytes.
+    """
+    try:
+        (size,) = _FRAME.unpack_from(data)
+        (checksum,) = _FRAME.unpack_from(data, _FRAME.size + size)
+    except struct.error as error:
+        raise CorruptMetadataError(path, "its deletion vector is cut off") from error
+    vector = bytes(data[_FRAME.size : _FRAME.size + size])
+    if zlib.crc32(vector) != checksum:
+        raise CorruptMetadataError(path, "its deletion vector has another checksum than it says")
+    return vector
 
 
 def _encoded(values: Positions) -> list[bytes]:

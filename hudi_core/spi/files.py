@@ -1,6 +1,6 @@
 """Functions over data files and their statistics, for authors of table formats.
 
-Each takes the table as hooks get it.
+Each takes the table as hooks get it, but those of deletion vectors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from hudi_core.base_file import footer
 from hudi_core.base_file.footer import Footer
 from hudi_core.base_file.footer_statistics import columns_of_old_lists, footer_statistics
 from hudi_core.file_slice import deleted_positions as dead
-from hudi_core.log_format.positions import Positions, decode_bitmap, encode_bitmap
+from hudi_core.log_format.positions import (
+    Positions,
+    decode_bitmap,
+    decode_vector,
+    encode_bitmap,
+    encode_vector,
+    frame_vector,
+    unframe_vector,
+)
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.bound_conversions import bound_from_text, bound_to_text, bounds_to_array
@@ -34,16 +42,20 @@ __all__ = [
     "bounds_to_array",
     "columns_of_old_lists",
     "decode_bitmap",
+    "decode_vector",
     "deleted_positions",
     "encode_bitmap",
+    "encode_vector",
     "field_id",
     "footer_statistics",
+    "frame_vector",
     "leaves",
     "read_footer",
     "read_statistics",
     "require_no_links",
     "storage_lister",
     "table_lister",
+    "unframe_vector",
 ]
 
 

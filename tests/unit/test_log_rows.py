@@ -6,7 +6,8 @@ import base64
 import os
 import random
 import struct
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,14 @@ from hudi_core.errors import (
 )
 from hudi_core.file_slice.stored_slice import stored_slice
 from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
-from hudi_core.log_format.positions import decode_positions, encode_positions
+from hudi_core.log_format.positions import (
+    decode_positions,
+    decode_vector,
+    encode_positions,
+    encode_vector,
+    frame_vector,
+    unframe_vector,
+)
 from hudi_core.rows.context import WriteContext
 from tests.foreign import by_hudi_rs
 from tests.log_files import (
@@ -115,6 +123,40 @@ def test_positions_are_written_as_by_roaring(of: Sequence[int]) -> None:
 def test_damaged_positions(content: bytes) -> None:
     with pytest.raises(CorruptMetadataError, match="positions"):
         decoded(content)
+
+
+def test_a_deletion_vector_is_a_bitmap_in_a_frame() -> None:
+    of = [0, 5, 2**33]
+    vector = encode_vector(np.array(of, np.int64))
+    assert vector == bytes.fromhex("d1d33964") + BitMap64(of).serialize()
+    framed = frame_vector(vector)
+    assert framed[:4] == struct.pack(">i", len(vector))
+    assert framed[-4:] == struct.pack(">I", zlib.crc32(vector))
+    assert unframe_vector(framed + b"the next one", PATH) == vector
+    assert decode_vector(vector, PATH).tolist() == of
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (lambda framed: framed[:-1], "is cut off"),
+        (lambda framed: framed[:3], "is cut off"),
+        (lambda framed: b"\xff" + framed[1:], "is cut off"),
+        (lambda framed: framed[:-1] + b"!", "another checksum"),
+        (lambda framed: framed[:9] + b"!" + framed[10:], "another checksum"),
+    ],
+    ids=["checksum", "length", "long", "other", "content"],
+)
+def test_damaged_frames(damage: Callable[[bytes], bytes], what: str) -> None:
+    framed = frame_vector(encode_vector(np.array([1, 2, 3], np.int64)))
+    with pytest.raises(CorruptMetadataError, match=what):
+        unframe_vector(damage(framed), PATH)
+
+
+@pytest.mark.parametrize("vector", [b"", b"\x64\x39\xd3\xd1", b"\xd1\xd3\x39\x64\x01"])
+def test_damaged_deletion_vectors(vector: bytes) -> None:
+    with pytest.raises(CorruptMetadataError, match="is damaged"):
+        decode_vector(vector, PATH)
 
 
 # --- blocks
