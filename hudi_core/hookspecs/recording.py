@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_core.hookspecs.table_format import TableFormat
-from hudi_core.model.client import MetaClientView
+from hudi_core.model.client import FileSystemViewManager, MetaClientView
 from hudi_core.model.commit import CommitMetadata, WriteStatus
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Instant
@@ -32,6 +32,8 @@ class Completion:
     write_statuses
         The files of a write, a clustering or a compaction, with column statistics; none in a
         replay.
+    view_manager
+        Views of the table's files, as hooks get it.
     """
 
     meta_client: MetaClientView
@@ -39,6 +41,7 @@ class Completion:
     expected_version: str | None
     commit_metadata: CommitMetadata | None = None
     write_statuses: Sequence[WriteStatus] = ()
+    view_manager: FileSystemViewManager | None = None
 
 
 class RecordingFormat(TableFormat, ABC):
@@ -67,7 +70,10 @@ class RecordingFormat(TableFormat, ABC):
         """Come to :meth:`record`; :class:`TableFormat` says what the hook owes."""
         body = rest.get("commit_metadata") or rest.get("replace_commit_metadata")
         statuses = rest.get("write_statuses", ())
-        return self.record(Completion(meta_client, instant, expected_version, body, statuses))
+        views = rest.get("view_manager")
+        return self.record(
+            Completion(meta_client, instant, expected_version, body, statuses, views)
+        )
 
     complete_write = _completed
     complete_clustering = _completed
