@@ -29,10 +29,13 @@ from hudi_core.errors import (
     SchemaError,
     TableServiceError,
 )
+from hudi_core.file_slice.deleted_positions import positions_of_slices
 from hudi_core.keygen import key_generator
+from hudi_core.log_format.positions import Positions
 from hudi_core.model.capability import Capability
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.extra_metadata import TakenIn
+from hudi_core.model.file_index import NamedFile
 from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.operation import INSERT, UPSERT
@@ -170,7 +173,9 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
         except ForeignCommitError:
             seen = table.client.timeline()  # nothing of Hudi's is left in the format
         view = _present(table, seen)
-        bases = [one.base_file for one in view.latest_slices() if one.base_file is not None]
+        slices = view.latest_slices()
+        dead = positions_of_slices(table.client, slices) if table.client.config.is_split else {}
+        bases = [one.base_file for one in slices if one.base_file is not None]
         present = {one.path: one.status for one in bases}
         returned = returned_groups(table.client, table.client.timeline(), view)
         listed = table.lister().named_files()
@@ -189,7 +194,7 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
             made,
             added=tuple(sorted(one.path for one in added)),
             added_rows=_sum(one.rows for one in added),
-            deleted_rows=_sum(one.deleted_rows for one in named.values()),
+            deleted_rows=_sum(_changed(one, dead.get(one.path)) for one in named.values()),
         )
         counts = {path: _rows_of(table, path) for path in removed}
     except HudiError as problem:
@@ -211,6 +216,12 @@ def _rows_of(table: OpenTable, path: str) -> int | None:
         return read_footer(table.client, path, pa.schema([])).rows
     except HudiError:
         return None  # the writer that took it out may have deleted it
+
+
+def _changed(file: NamedFile, dead: Positions | None) -> int | None:
+    """Rows of a file that others have deleted, or brought back."""
+    own = 0 if dead is None else len(dead)
+    return None if file.deleted_rows is None else abs(file.deleted_rows - own)
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

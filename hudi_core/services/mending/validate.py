@@ -25,6 +25,7 @@ from hudi_core.errors import (
     CorruptMetadataError,
     DataFileError,
     ForeignCommitError,
+    HudiError,
     InvalidOptionError,
     LostCompletionError,
     RecordKeyError,
@@ -33,6 +34,7 @@ from hudi_core.errors import (
     UnpublishedCommitsError,
     UnsupportedTableError,
 )
+from hudi_core.file_slice.deleted_positions import positions_of_slices
 from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.maintenance.validator import ValidationReport
@@ -427,6 +429,7 @@ class _Comparison:
         stored: Mapping[str, FileSlice],
         footers: Mapping[str, Footer] | None,
     ) -> None:
+        dead = self._dead_rows(stored)
         for path in sorted(named.keys() | stored.keys()):
             file, slice_ = named.get(path), stored.get(path)
             footer = None if footers is None else footers.get(path)
@@ -436,8 +439,22 @@ class _Comparison:
                 )
             elif file is not None:
                 self._compare_file(file, slice_.base_file.status, footer)
+                if dead is not None and file.deleted_rows != dead.get(path, 0):
+                    expected = f"{dead.get(path, 0)} rows deleted, as its log files say"
+                    actual = f"{file.deleted_rows} rows deleted"
+                    self._say(Source.FORMAT, f"file {path}", expected, actual)
             elif footer is None or footer.rows:  # a file without rows may be left out
                 self._say(Source.FORMAT, f"file {path}", "named", "not named")
+
+    def _dead_rows(self, stored: Mapping[str, FileSlice]) -> dict[str, int] | None:
+        """Rows that log files delete by their positions, by base file; ``None`` if not known."""
+        if not self._client.config.is_split:
+            return None
+        try:
+            found = positions_of_slices(self._client, stored.values())
+        except HudiError:
+            return None  # what is wrong with the log files has a line of its own
+        return {path: len(rows) for path, rows in found.items()}
 
     def _compare_columns(
         self, lister: FileIndex, named: Iterable[str], footers: Mapping[str, Footer]
