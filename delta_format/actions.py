@@ -6,7 +6,8 @@ no reader can read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from delta_format.change import Change
 from delta_format.log import Head
@@ -15,12 +16,19 @@ from delta_format.partition import partition_values
 from delta_format.paths import spelled
 from delta_format.snapshot import LiveFile, Snapshot
 from delta_format.stats import statistics
-from hudi_core.spi import CommitError, MetaClientView
+from delta_format.vectors import Vector, joined, new_vectors, positions
+from hudi_core.spi import CommitError, Instant, MetaClientView
+from hudi_core.spi.files import Positions
 
 
-def file_actions(meta_client: MetaClientView, head: Head, change: Change) -> list[LogAction]:
-    """Delta actions that replace a change's old files by new ones."""
-    named = Snapshot(head) if change.old_groups or change.taken else None
+def file_actions(
+    meta_client: MetaClientView, head: Head, instant: Instant, change: Change
+) -> list[LogAction]:
+    """Delta actions that replace a change's old files by new ones.
+
+    And files with deleted rows by themselves, with another vector.
+    """
+    named = Snapshot(head) if change.old_groups or change.taken or change.dead else None
     old = {} if named is None else named.of_groups(change.old_groups)
     gone = [file for files in old.values() for file in files]
     if named is not None and change.taken is not None:
@@ -33,8 +41,63 @@ def file_actions(meta_client: MetaClientView, head: Head, change: Change) -> lis
             path=min(both),
         )
     is_change = not change.same_rows
-    removed = [remove_action(file, is_change) for file in gone]
-    return [*removed, *new_adds(meta_client, change, head.table.metadata().partition_columns)]
+    partition_by = head.table.metadata().partition_columns
+    dead = {path: one for path, one in change.dead.items() if path not in {*map(_path, gone)}}
+    fewer = [] if named is None else _with_dead_rows(meta_client, named, change, dead)
+    vectors = new_vectors(meta_client, instant, dead | {one.path: rows for one, rows in fewer})
+    return [
+        *(remove_action(file, is_change) for file in gone),
+        *(remove_action(file) for file, _ in fewer),
+        *new_adds(meta_client, with_vectors(change, vectors), partition_by),
+        *new_adds(
+            meta_client,
+            with_vectors(
+                Change(
+                    () if named is None else named.described([file.path for file, _ in fewer]),
+                    schema=change.schema,
+                ),
+                vectors,
+            ),
+            partition_by,
+        ),
+    ]
+
+
+def with_vectors(change: Change, vectors: Mapping[str, Vector]) -> Change:
+    """A change whose new files have vectors, by their paths."""
+    files = tuple(
+        replace(file, vector=vectors.get(file.path, file.vector)) for file in change.new_files
+    )
+    return replace(change, new_files=files)
+
+
+def _with_dead_rows(
+    meta_client: MetaClientView,
+    named: Snapshot,
+    change: Change,
+    dead: Mapping[str, Positions],
+) -> list[tuple[LiveFile, Positions]]:
+    """Present files that lose rows, each with all positions of those that it has lost."""
+    new = {file.path for file in change.new_files}
+    files = named.at_paths(dead.keys() - new)
+    missing = dead.keys() - new - {*map(_path, files)}
+    if missing:
+        raise CommitError(
+            f"The Delta log does not name {min(missing)}, of which this commit deletes rows",
+            "Another instant has taken the file out; see the versions of the log.",
+            path=min(missing),
+        )
+
+    def lost(file: LiveFile) -> Positions:
+        former = [] if file.vector is None else [positions(meta_client, file.vector)]
+        return joined([*former, dead[file.path]])
+
+    found = zip(files, meta_client.run_map(lost, files), strict=True)
+    return [(file, rows) for file, rows in found if len(rows) != file.deleted_rows]
+
+
+def _path(file: LiveFile) -> str:
+    return file.path
 
 
 def new_adds(
@@ -60,14 +123,22 @@ def new_adds(
         adds.append(
             {
                 "add": {
-                    "path": spelled(meta_client.files.below_root(file.path)),
+                    # as it was: a removal of another spelling is none of the file to vacuums
+                    "path": file.spelling or spelled(meta_client.files.below_root(file.path)),
                     "partitionValues": partition_values(
                         file.path, file.columns, schema, partition_by
                     ),
                     "size": file.size,
                     "modificationTime": status.modified_ms or now,
                     "dataChange": not change.same_rows,
-                    "stats": statistics(file.rows, file.columns, schema, partition_by),
+                    "stats": statistics(
+                        file.rows,
+                        file.columns,
+                        schema,
+                        partition_by,
+                        are_tight=file.vector is None,
+                    ),
+                    **({} if file.vector is None else file.vector.action),
                 }
             }
         )
@@ -89,5 +160,6 @@ def remove_action(file: LiveFile, is_change: bool = True) -> LogAction:
             "extendedFileMetadata": True,
             "partitionValues": file.partition_values,
             "size": file.size,
+            **({} if file.vector is None else file.vector.action),
         }
     }

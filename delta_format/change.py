@@ -4,40 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
 from delta_format.schema import file_schema
 from delta_format.stats import without_float_bounds
+from delta_format.vectors import Vector, is_split
 from hudi_core.spi import (
     BaseFileName,
     CommitError,
     CommitMetadata,
     FileGroupId,
+    FileId,
     FileStats,
+    FileSystemViewManager,
     MetaClientView,
+    PartitionPath,
     TableSchema,
     TakenIn,
     UnsafePathError,
+    WriteOperation,
     WriteStat,
     WriteStatus,
     outgoing_groups,
     touched_groups,
 )
-from hudi_core.spi.files import read_statistics
+from hudi_core.spi.files import Positions, all_deleted_positions, deleted_positions, read_statistics
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
     """A file that a write made.
 
-    ``path`` is relative to the table; ``columns`` are statistics by leaf path.
+    ``path`` is relative to the table; ``columns`` are statistics by leaf path. ``rows`` are all in
+    it, also those that ``vector`` takes out. ``spelling`` is that of a log which names it already.
     """
 
     path: str
     size: int
     rows: int
     columns: FileStats
+    vector: Vector | None = None
+    spelling: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,9 @@ class Change:
 
     ``new_files`` without rows are left out. ``schema`` is ``None`` where the action does not change
     it. ``same_rows``: as in a clustering. ``taken`` are files of other writers, whose rows the new
-    files have; the groups in ``replaced`` have to be there for that.
+    files have; the groups in ``replaced`` have to be there for that. ``dead`` are the positions of
+    deleted rows, in files by their paths: all of a new file's, and those of others that come to the
+    ones before.
     """
 
     new_files: tuple[NewFile, ...] = ()
@@ -55,35 +66,69 @@ class Change:
     same_rows: bool = False
     taken: TakenIn | None = None
     replaced: frozenset[FileGroupId] = field(default_factory=frozenset)
+    dead: Mapping[str, Positions] = field(default_factory=dict)
 
 
 NOTHING = Change()
 """The change of an action that concerns no file of the present state."""
 
 
+_SAME_ROWS: Final = (WriteOperation.CLUSTER, WriteOperation.COMPACT)
+"""Operations that write rows again."""
+
+
 def change_of_write(
     meta_client: MetaClientView,
     metadata: CommitMetadata,
     statuses: Sequence[WriteStatus],
-    *,
-    same_rows: bool = False,
+    views: FileSystemViewManager | None,
 ) -> Change:
-    """The files that a write adds and removes.
+    """The files that a write adds and removes, and rows that it deletes in others.
 
     Statistics that ``statuses`` lack are read from the footers.
     """
     schema = _schema_of(meta_client, metadata)
+    same_rows = metadata.operation_type in _SAME_ROWS
+    dead = _deleted(meta_client, metadata, views)
     known = {status.stat.path: status.columns for status in statuses if status.columns}
     new_files = [
         _new_file(meta_client, partition, stat, known, schema)
         for partition, stats in metadata.partition_to_write_stats.items()
         for stat in stats
-        if stat.path and stat.num_writes
+        if stat.path and stat.num_writes and not _is_log(stat)
     ]
     taken = TakenIn.of(metadata.extra_metadata, meta_client.config.table_format)
-    groups = frozenset(touched_groups(metadata))
+    logged = {
+        FileGroupId(PartitionPath(partition), FileId(stat.file_id or ""))
+        for partition, stats in metadata.partition_to_write_stats.items()
+        for stat in stats
+        if _is_log(stat)
+    }
+    # a group that rows are deleted from keeps its file
+    groups = frozenset(touched_groups(metadata) - logged)
     replaced = frozenset() if taken is None else outgoing_groups(metadata)
-    return Change(tuple(new_files), groups, schema, same_rows, taken, replaced)
+    return Change(tuple(new_files), groups, schema, same_rows, taken, replaced, dead)
+
+
+def _deleted(
+    meta_client: MetaClientView, metadata: CommitMetadata, views: FileSystemViewManager | None
+) -> dict[str, Positions]:
+    """The rows that a write deletes by their positions, by the paths of files."""
+    partitions = sorted(PartitionPath(one) for one in metadata.partition_to_write_stats)
+    if views is None or not is_split(meta_client):
+        return {}
+    if metadata.operation_type == WriteOperation.COMPACT:
+        # others may have deleted since its plan what the new file has
+        view, groups = views.view(meta_client.timeline()), touched_groups(metadata)
+        slices = [one for one in view.latest_slices(partitions) if one.group in groups]
+        return all_deleted_positions(meta_client, slices)
+    if not any(map(_is_log, metadata.stats)):
+        return {}
+    return deleted_positions(meta_client, metadata, views.view().latest_slices(partitions))
+
+
+def _is_log(stat: WriteStat) -> bool:
+    return ".log." in str(stat.path).rpartition("/")[2]
 
 
 def _schema_of(meta_client: MetaClientView, metadata: CommitMetadata) -> pa.Schema:

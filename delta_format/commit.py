@@ -19,6 +19,7 @@ from delta_format.foreign import require_ours
 from delta_format.log import OF_INSTANT_KEY, REVOKED, STEP_KEY, Head, completed, open_log
 from delta_format.log_actions import LogAction
 from delta_format.schema import delta_schema, grown
+from delta_format.vectors import PROPERTY, is_split
 from delta_format.versions import WRITE, NewVersion, make_next
 from hudi_core.spi import (
     TAKES_IN_KEY,
@@ -69,7 +70,7 @@ def record(
         return found
     _require_recordable(meta_client, head, what, change)
     columns = _new_columns(meta_client, head, change)
-    files = file_actions(meta_client, head, change)
+    files = file_actions(meta_client, head, what.instant, change)
     operation = _ADD_COLUMNS if columns and not files else WRITE
     actions = [completed(what.instant, meta_client.config.zone), *marks, *columns, *files]
     return _make(meta_client, head, what, NewVersion(what.keys(change), actions, operation))
@@ -187,4 +188,6 @@ def _new_columns(meta_client: MetaClientView, head: Head, change: Change) -> lis
     with head.reading():
         known = declared(head.table)
     schema = grown(meta_client, known.schema, delta_schema(change.schema))
-    return next_declaration(head, replace(known, schema=schema))
+    more = {PROPERTY: "true"} if is_split(meta_client) else {}
+    configuration = {**known.configuration, **more}
+    return next_declaration(head, replace(known, schema=schema, configuration=configuration))

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 
-from delta_format.actions import new_adds, remove_action
+from delta_format.actions import new_adds, remove_action, with_vectors
 from delta_format.change import Change, NewFile
 from delta_format.commit import step, step_keys
 from delta_format.declarations import (
@@ -39,6 +39,7 @@ from delta_format.paths import plain, spelled
 from delta_format.reports import forget_reports
 from delta_format.schema import delta_schema, file_schema, grown
 from delta_format.snapshot import LiveFile, Snapshot
+from delta_format.vectors import FOLDER, PROPERTY, Vector, is_split, new_vectors, positions
 from delta_format.versions import NewVersion, make_first
 from hudi_core.spi import (
     CommitStateUnknownError,
@@ -46,10 +47,12 @@ from hudi_core.spi import (
     FileSlice,
     FileSystemViewManager,
     FormatCommit,
+    Instant,
     MetaClientView,
     StorageError,
     UnsupportedTableError,
 )
+from hudi_core.spi.files import Positions, all_deleted_positions
 
 _CREATE: Final = "create"
 _REBUILD: Final = "rebuild"
@@ -60,12 +63,17 @@ _CHECKPOINT_INTERVAL: Final = "10"
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """What a log starts from, or goes on from."""
+    """What a log starts from, or goes on from.
+
+    ``dead`` are positions of deleted rows by the paths of files, and ``last`` the newest instant.
+    """
 
     schema: pa.Schema
     partition_by: list[str]
     files: tuple[NewFile, ...]
     watermark: tuple[LogAction, ...]
+    dead: Mapping[str, Positions] = field(default_factory=dict)
+    last: Instant | None = None
 
 
 def check(meta_client: MetaClientView) -> None:
@@ -76,7 +84,7 @@ def check(meta_client: MetaClientView) -> None:
     head = _readable(meta_client) if has_log(meta_client) else None
     if head is not None and not head.is_of_hudi:
         # a repair may replace a log that Hudi has made, but never the history of another writer
-        require_writable(head)
+        require_writable(meta_client, head)
 
 
 def made(meta_client: MetaClientView, view_manager: FileSystemViewManager) -> FormatCommit:
@@ -96,7 +104,7 @@ def opened(meta_client: MetaClientView) -> FormatCommit:
     """The newest version of the log."""
     head = open_log(meta_client, is_rebuilt=True)
     require_ours(meta_client, head)
-    require_writable(head)
+    require_writable(meta_client, head)
     return FormatCommit(str(head.version), head.root)
 
 
@@ -104,9 +112,9 @@ def check_files(meta_client: MetaClientView, view_manager: FileSystemViewManager
     """Refuse a table whose files cannot be in a log; nothing changes."""
     first = _first(meta_client, view_manager)
     _declaration(meta_client, first)
-    _adds(meta_client, first)
+    _adds(meta_client, first, {})
     head = _readable(meta_client) if has_log(meta_client) else None
-    if head is not None and is_plain(head):
+    if head is not None and is_plain(meta_client, head):
         require_removals_allowed(head)
 
 
@@ -123,16 +131,19 @@ def _first(meta_client: MetaClientView, view_manager: FileSystemViewManager) -> 
     watermark = (watermark_at(completion_millis(last)),)
     slices = view_manager.view().latest_slices()
     files = meta_client.run_map(lambda one: _file(meta_client, one, schema), slices)
-    return _First(schema, partition_by, tuple(file for file in files if file.rows), watermark)
+    named = tuple(file for file in files if file.rows)
+    dead = all_deleted_positions(meta_client, slices) if is_split(meta_client) else {}
+    return _First(schema, partition_by, named, watermark, dead, last)
 
 
 def _file(meta_client: MetaClientView, one: FileSlice, schema: pa.Schema) -> NewFile:
     base = one.base_file
-    if base is None or one.log_files:
+    if base is None or (one.log_files and not is_split(meta_client)):
         raise UnsupportedTableError(
             meta_client.base_path,
             f"has log files in {one.partition_path or 'its folder'}",
-            "Compact the table first; the Delta format holds copy-on-write tables.",
+            "Compact the table first; the Delta format has no log files but those that delete rows "
+            "by their positions, in tables of the mode split.",
         )
     rows, columns = described(meta_client, base.path, schema)
     return NewFile(base.path, base.size, rows, columns)
@@ -146,7 +157,7 @@ def _make(meta_client: MetaClientView, first: _First) -> None:
     actions = [
         *first.watermark,
         *first_declaration(meta_client.config.name, wanted),
-        *_adds(meta_client, first),
+        *_adds(meta_client, first, _vectors(meta_client, first)),
     ]
     try:
         make_first(meta_client, NewVersion(step_keys(_CREATE), actions, _CREATE_TABLE))
@@ -162,7 +173,7 @@ def _rebuild(meta_client: MetaClientView, first: _First) -> None:
     head = _readable(meta_client)
     live = [] if head is None else list(Snapshot(head).files())
     is_respelled = head is not None and head.is_of_hudi and _is_misspelled(meta_client, live)
-    if head is None or not is_plain(head) or is_respelled:
+    if head is None or not is_plain(meta_client, head) or is_respelled:
         _begin_again(meta_client, first)
         return
     require_removals_allowed(head)
@@ -181,12 +192,17 @@ def _rebuild(meta_client: MetaClientView, first: _First) -> None:
             _declaration(meta_client, first),
             configuration={name: kept[name] for name in _properties(meta_client)},
         )
-    gone = (remove_action(file) for file in live if file.path not in wanted)
+    vectors = _vectors(meta_client, first, live)
+    gone = (
+        remove_action(file)
+        for file in live
+        if file.path not in wanted or file.vector != vectors.get(file.path)
+    )
     actions = [
         *first.watermark,
         *next_declaration(head, declaration),
         *gone,
-        *_adds(meta_client, first, frozenset(file.path for file in live)),
+        *_adds(meta_client, first, vectors, frozenset(file.path for file in live)),
     ]
     step(meta_client, head, _REBUILD, actions)
 
@@ -254,6 +270,7 @@ def _begin_again(meta_client: MetaClientView, first: _First) -> None:
     for name in sorted(names, key=lambda name: (name.endswith(".json"), name)):
         storage.delete(f"{LOG_FOLDER}/{name}")
     storage.delete_tree(LOG_FOLDER)
+    storage.delete_tree(FOLDER)
     _make(meta_client, first)
 
 
@@ -264,14 +281,44 @@ def _declaration(meta_client: MetaClientView, first: _First) -> Declaration:
     return Declaration(delta_schema(first.schema), first.partition_by, _properties(meta_client))
 
 
+def _vectors(
+    meta_client: MetaClientView, first: _First, live: Iterable[LiveFile] = ()
+) -> dict[str, Vector]:
+    """The vectors of the present files, by paths: a present one of the same rows stays."""
+    found = {
+        file.path: file.vector
+        for file in live
+        if file.vector is not None and _has(meta_client, file.vector, first.dead.get(file.path))
+    }
+    new = {path: rows for path, rows in first.dead.items() if path not in found}
+    return found if first.last is None else found | new_vectors(meta_client, first.last, new)
+
+
+def _has(meta_client: MetaClientView, vector: Vector, rows: Positions | None) -> bool:
+    """Whether a vector is that of some rows."""
+    if rows is None or len(rows) != vector.cardinality:
+        return False
+    try:
+        return bool((positions(meta_client, vector) == rows).all())
+    except (CorruptMetadataError, StorageError):
+        return False  # it is made again
+
+
 def _adds(
-    meta_client: MetaClientView, first: _First, known: frozenset[str] = frozenset()
+    meta_client: MetaClientView,
+    first: _First,
+    vectors: Mapping[str, Vector],
+    known: frozenset[str] = frozenset(),
 ) -> list[LogAction]:
     """Adds of the present files; those named already bring no rows."""
     old = tuple(file for file in first.files if file.path in known)
     new = tuple(file for file in first.files if file.path not in known)
     changes = (Change(old, schema=first.schema, same_rows=True), Change(new, schema=first.schema))
-    return [add for one in changes for add in new_adds(meta_client, one, first.partition_by)]
+    return [
+        add
+        for one in changes
+        for add in new_adds(meta_client, with_vectors(one, vectors), first.partition_by)
+    ]
 
 
 def _with_properties(meta_client: MetaClientView, known: Mapping[str, str]) -> dict[str, str]:
@@ -297,4 +344,5 @@ def _properties(meta_client: MetaClientView) -> dict[str, str]:
         "delta.enableExpiredLogCleanup": "false",
         "delta.checkpointInterval": _CHECKPOINT_INTERVAL,
         **TRANSACTION_RETENTION,
+        **({PROPERTY: "true"} if is_split(meta_client) else {}),
     }

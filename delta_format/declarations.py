@@ -1,7 +1,8 @@
 """A log's protocol, columns and properties.
 
 Tables have reader version 1 and writer version 2; timestamps without a zone need the table feature
-``timestampNtz``, which comes with the first such column.
+``timestampNtz``, which comes with the first such column, and the property by which rows are deleted
+by their positions the feature ``deletionVectors``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from deltalake.table import ProtocolVersions
 from delta_format.log import Head
 from delta_format.log_actions import LogAction, now_ms
 from delta_format.schema import Document
-from hudi_core.spi import UnsupportedTableError
+from delta_format.vectors import FEATURE, PROPERTY, is_split
+from hudi_core.spi import MetaClientView, UnsupportedTableError
 
 _WITH_FEATURES: Final = (3, 7)
 """Reader and writer version from which a protocol lists its features."""
@@ -55,9 +57,10 @@ def declared(table: DeltaTable) -> Declaration:
 
 def first_declaration(name: str, wanted: Declaration) -> list[LogAction]:
     """The actions that begin a log."""
+    needed = _needed(wanted)
     protocol: LogAction = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-    if _has_zoneless(wanted.schema):
-        protocol = _protocol({_ZONELESS}, {_ZONELESS})
+    if needed:
+        protocol = _protocol(needed, needed)
     identity = {"id": str(uuid.uuid4()), "name": name, "createdTime": now_ms()}
     return [protocol, _metadata(identity, wanted)]
 
@@ -71,8 +74,10 @@ def next_declaration(head: Head, wanted: Declaration) -> list[LogAction]:
             head.table.protocol(),
         )
     found: list[LogAction] = []
-    if _has_zoneless(wanted.schema) and _ZONELESS not in (protocol.writer_features or ()):
-        found.append(_with_zoneless(protocol))
+    needed = _needed(wanted)
+    if not needed <= {*(protocol.writer_features or ())}:
+        readers = {*(protocol.reader_features or ()), *needed}
+        found.append(_protocol(readers, {*_features(protocol), *needed}))
     if known != wanted:
         identity = {
             "id": str(metadata.id),
@@ -85,25 +90,22 @@ def next_declaration(head: Head, wanted: Declaration) -> list[LogAction]:
 
 
 def says_rows(protocol: ProtocolVersions) -> bool:
-    """Whether the files of a log are its rows, found by names.
+    """Whether the files of a log are its rows, but for deleted ones, and found by names.
 
-    Deletion vectors and mapped columns make it otherwise.
+    Mapped columns make it otherwise.
     """
-    return protocol.min_reader_version == 1 or set(protocol.reader_features or ("?",)) <= {
-        _ZONELESS
-    }
+    known = {_ZONELESS, FEATURE}
+    return protocol.min_reader_version == 1 or {*(protocol.reader_features or ("?",))} <= known
 
 
-def is_plain(head: Head) -> bool:
+def is_plain(meta_client: MetaClientView, head: Head) -> bool:
     """Whether a log has no rules but those that are known here."""
-    with head.reading():
-        return not _unknown_features(head.table.protocol())
+    return not _unknown_features(meta_client, head)
 
 
-def require_writable(head: Head) -> None:
+def require_writable(meta_client: MetaClientView, head: Head) -> None:
     """Refuse a log with rules for writers that are not kept here."""
-    with head.reading():
-        unknown = _unknown_features(head.table.protocol())
+    unknown = _unknown_features(meta_client, head)
     if unknown:
         raise UnsupportedTableError(
             head.root,
@@ -129,8 +131,10 @@ def require_removals_allowed(head: Head) -> None:
         )
 
 
-def _unknown_features(protocol: ProtocolVersions) -> set[str]:
-    return _features(protocol) - _HARMLESS
+def _unknown_features(meta_client: MetaClientView, head: Head) -> set[str]:
+    with head.reading():
+        found = _features(head.table.protocol())
+    return found - _HARMLESS - ({FEATURE} if is_split(meta_client) else set())
 
 
 def _features(protocol: ProtocolVersions) -> set[str]:
@@ -142,11 +146,6 @@ def _features(protocol: ProtocolVersions) -> set[str]:
     if writer > _FEATURES_OF_WRITERS[-1][0] or reader > 1:
         known.add(f"the rules of reader version {reader} and writer version {writer}")
     return known
-
-
-def _with_zoneless(protocol: ProtocolVersions) -> LogAction:
-    readers = {*(protocol.reader_features or ()), _ZONELESS}
-    return _protocol(readers, {*_features(protocol), _ZONELESS})
 
 
 def _protocol(readers: set[str], writers: set[str]) -> LogAction:
@@ -171,6 +170,14 @@ def _metadata(identity: Mapping[str, Any], wanted: Declaration) -> LogAction:
             "configuration": dict(wanted.configuration),
         }
     }
+
+
+def _needed(wanted: Declaration) -> set[str]:
+    """Features that a table cannot do without."""
+    found = {_ZONELESS} if _has_zoneless(wanted.schema) else set()
+    if wanted.configuration.get(PROPERTY, "").lower() == "true":
+        found.add(FEATURE)
+    return found
 
 
 def _has_zoneless(schema: Document) -> bool:

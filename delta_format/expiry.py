@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -47,6 +47,7 @@ from delta_format.log_files import CHECKPOINT, VERSION, number_of, prune
 from delta_format.options import TRANSACTION_RETENTION
 from delta_format.paths import is_below, plain
 from delta_format.snapshot import Snapshot
+from delta_format.vectors import Vector, has_vectors, identity_of, prune_vectors
 from hudi_core.spi import ACTION_KEY, INSTANT_KEY, FileStatus, Instant, MetaClientView
 
 _EVERY: Final = 10
@@ -100,6 +101,7 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant], expected: s
         # nothing is gone back to: the log begins with the version that was just made
         needed, files = head.version + 1, list(meta_client.root.list(LOG_FOLDER))
     prune(meta_client, files, needed)
+    prune_vectors(meta_client, active)
 
 
 def _is_archive(head: Head) -> bool:
@@ -150,27 +152,37 @@ def _leaving(
 
     Few are less than one of ``share``; with 0 none are too few.
     """
-    live = {file.spelling for file in Snapshot(head).files()}
-    removed = entries.removed - live
+    live = {file.identity for file in Snapshot(head).files()}
+    removed = {one: vector for one, vector in entries.removed.items() if one not in live}
     every = len(live) + len(removed) + len(entries.transactions)
     enough = -(-every // share) if share else 0
     if len(transactions) + len(removed) < enough:
         return []
-    found = [*transactions, *_removals(meta_client, sorted(removed))]
+    found = [*transactions, *_removals(meta_client, removed)]
     return found[:_MOST] if len(found) >= enough else []
 
 
-def _removals(meta_client: MetaClientView, removed: Sequence[str]) -> Iterator[LogAction]:
+def _removals(
+    meta_client: MetaClientView, removed: Mapping[Entry, Vector | None]
+) -> Iterator[LogAction]:
     """Removals of files that are deleted, dated back."""
-    paths = {one: plain(one) for one in removed}
+    paths = {one: plain(one[0]) for one in sorted(removed, key=str)}
     paths = {one: path for one, path in paths.items() if is_below(path)}
     folders = sorted({path.rpartition("/")[0] for path in paths.values()})
     listed = meta_client.run_map(meta_client.root.list_names, folders)
     names = {folder: frozenset(some) for folder, some in zip(folders, listed, strict=True)}
-    for spelling, path in paths.items():
+    for one, path in paths.items():
         folder, _, name = path.rpartition("/")
         if name not in names[folder]:
-            yield {"remove": {"path": spelling, "deletionTimestamp": LONG_AGO, "dataChange": False}}
+            vector = removed[one]
+            yield {
+                "remove": {
+                    "path": one[0],
+                    "deletionTimestamp": LONG_AGO,
+                    "dataChange": False,
+                    **({} if vector is None else vector.action),
+                }
+            }
 
 
 # --- removed files and transactions that a log carries on -----------------------------------------
@@ -183,17 +195,21 @@ LONG_AGO: Final = -(10**13)
 """Milliseconds, in the year 1653: older than any retention of a log."""
 _LINES: Final = (b'{"remove"', b'{"txn"')
 _COLUMNS: Final = ("remove.path", "txn.appId", "txn.version")
+_VECTOR: Final = "remove.deletionVector"
+
+Entry = tuple[str, str | None]
+"""A removed file: its path as the log spells it, and what identifies its vector."""
 
 
 @dataclass(slots=True)
 class Entries:
     """Removed files and transactions of a log's newest version.
 
-    ``removed`` are spelled as in the log, and some may have been added again. ``transactions``
-    gives the version of each application.
+    ``removed`` gives the vectors that files had, some of which may have been added again.
+    ``transactions`` gives the version of each application.
     """
 
-    removed: set[str] = field(default_factory=set)
+    removed: dict[Entry, Vector | None] = field(default_factory=dict)
     transactions: dict[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -213,11 +229,14 @@ class Entries:
         return found
 
     def _take_checkpoint(self, data: bytes) -> None:
-        table = pq.ParquetFile(pa.BufferReader(data)).read(columns=list(_COLUMNS))
+        file = pq.ParquetFile(pa.BufferReader(data))
+        more = [_VECTOR] if has_vectors(file.schema_arrow, "remove") else []
+        table = file.read(columns=[*_COLUMNS, *more])
         for row in table.to_pylist():
             removed, transaction = row.get("remove"), row.get("txn")
             if removed is not None and removed["path"] is not None:
-                self.removed.add(removed["path"])
+                vector = Vector.of(removed)
+                self.removed[removed["path"], identity_of(vector)] = vector
             if transaction is not None and transaction["appId"] is not None:
                 self.transactions[transaction["appId"]] = transaction["version"]
 
@@ -229,8 +248,12 @@ class Entries:
     def _take(self, action: dict[str, Any]) -> None:
         removed, transaction = action.get("remove"), action.get("txn")
         if removed is not None:
-            path, is_old = removed["path"], removed.get("deletionTimestamp") == LONG_AGO
-            (self.removed.discard if is_old else self.removed.add)(path)
+            vector = Vector.of(removed)
+            one = removed["path"], identity_of(vector)
+            if removed.get("deletionTimestamp") == LONG_AGO:
+                self.removed.pop(one, None)
+            else:
+                self.removed[one] = vector
         if transaction is not None:
             name, is_old = transaction["appId"], transaction.get("lastUpdated") == LONG_AGO
             if is_old:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import chain
 
 from delta_format.log import ForeignVersions, Head, open_log
-from delta_format.log_files import file_of
 from delta_format.snapshot import Snapshot
+from delta_format.vectors import is_split
 from hudi_core.spi import (
+    CorruptMetadataError,
     FileGroupId,
     ForeignCommitError,
     HudiError,
@@ -18,8 +18,6 @@ from hudi_core.spi import (
     TakenIn,
     warn_of_foreign_commits,
 )
-
-_VECTORS = "deletionVectors"
 
 
 def require_ours(
@@ -41,6 +39,8 @@ def require_ours(
         raise _error(meta_client, head, foreign)
     if taken.version != str(head.version) and not _has_all(meta_client, head, taken, replaced):
         raise _error(meta_client, head, foreign)
+    if is_split(meta_client) and not _has_same_vectors(meta_client, head, foreign):
+        raise _error(meta_client, head, foreign)
 
 
 def look_for_foreign(meta_client: MetaClientView, head: Head) -> None:
@@ -57,33 +57,6 @@ def look_for_foreign(meta_client: MetaClientView, head: Head) -> None:
     warn_of_foreign_commits(where, str(head.version), lambda: _error(meta_client, head, foreign))
 
 
-def deleted_rows(meta_client: MetaClientView, head: Head) -> dict[str, int]:
-    """Numbers of rows that deletion vectors take out of files.
-
-    By path as the log spells it. Hudi makes no vectors: only versions of others are looked at.
-    """
-    foreign = head.foreign
-    with head.reading():
-        features = head.table.protocol().reader_features or ()
-    if foreign is None or _VECTORS not in features:
-        return {}
-    found: dict[str, int] = {}
-    first = 0 if foreign.hudi_version is None else foreign.hudi_version + 1
-    for version in range(first, head.version + 1):
-        removed: list[str] = []
-        added: dict[str, int] = {}
-        for line in meta_client.root.read(file_of(version)).splitlines():
-            action = json.loads(line)
-            if (one := action.get("remove")) is not None:
-                removed.append(one["path"])
-            elif (one := action.get("add")) is not None:
-                vector = one.get("deletionVector")
-                added[one["path"]] = int(vector["cardinality"]) if vector else 0
-        # a vector is set by removing and adding its file, in whichever order
-        found |= dict.fromkeys(removed, 0) | added
-    return found
-
-
 def _has_all(
     meta_client: MetaClientView, head: Head, taken: TakenIn, replaced: frozenset[FileGroupId]
 ) -> bool:
@@ -97,11 +70,26 @@ def _has_all(
     came = named.at_paths(taken.files)
     if len(came) < len({*taken.files}) or replaced - groups.keys():
         return False
+    out = [*chain(came, *groups.values())] if taken.files else []
+    if all(one.vector is None for one in out):
+        return True
     try:
-        deleted = deleted_rows(meta_client, head) if taken.files else {}
-    except StorageError:
+        then = Snapshot(open_log(meta_client, int(taken.version)))
+        known = {one.identity for one in then.at_paths({one.path for one in out})}
+    except (CorruptMetadataError, StorageError):
         return False
-    return not any(deleted.get(one.spelling) for one in chain(came, *groups.values()))
+    return all(one.identity in known for one in out)
+
+
+def _has_same_vectors(meta_client: MetaClientView, head: Head, foreign: ForeignVersions) -> bool:
+    """Whether others have left the files of Hudi's last state the rows that these have."""
+    if foreign.hudi_version is None:
+        return False
+    then, now = (
+        {one.spelling: one.identity for one in Snapshot(of).files()}
+        for of in (open_log(meta_client, foreign.hudi_version), head)
+    )
+    return all(now[path] == then[path] for path in then.keys() & now.keys())
 
 
 def _error(meta_client: MetaClientView, head: Head, foreign: ForeignVersions) -> ForeignCommitError:
@@ -113,9 +101,8 @@ def _error(meta_client: MetaClientView, head: Head, foreign: ForeignVersions) ->
         version=str(head.version),
         hudi_version=None if base is None else str(base),
         is_replaced=base is None,
-        rows=_rows(lambda: head, lambda: deleted_rows(meta_client, head)),
-        # Hudi makes no vectors
-        hudi_rows=None if base is None else _rows(lambda: open_log(meta_client, base), dict),
+        rows=_rows(lambda: head),
+        hudi_rows=None if base is None else _rows(lambda: open_log(meta_client, base)),
         can_take_in=meta_client.files.is_plain,
     )
 
@@ -124,10 +111,10 @@ def _where(head: Head) -> str:
     return f"the Delta log of {head.root}"
 
 
-def _rows(opened: Callable[[], Head], deleted: Callable[[], Mapping[str, int]]) -> int | None:
+def _rows(opened: Callable[[], Head]) -> int | None:
     """Rows of a version; ``None`` where they are not known."""
     try:
-        named = [*Snapshot(opened()).named_files(deleted())]
+        named = [*Snapshot(opened()).named_files()]
     except HudiError:
         return None
     counts = [

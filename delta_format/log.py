@@ -28,6 +28,7 @@ from delta_format.library import translated
 from delta_format.location import LOG_FOLDER, root_of
 from delta_format.log_actions import LogAction, transaction
 from delta_format.reports import Reports
+from delta_format.vectors import LogVectors
 from hudi_core.spi import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
@@ -108,13 +109,14 @@ class Head:
     """The newest version of a log at its opening.
 
     ``table`` stays at that version until something is written with it. ``reports`` are those of
-    that version and the ones before. ``handle`` is what a later look under the same write's locks
-    may continue from.
+    that version and the ones before, ``vectors`` the deletion vectors of its files. ``handle`` is
+    what a later look under the same write's locks may continue from.
     """
 
     table: DeltaTable
     root: str
     reports: Reports
+    vectors: LogVectors
     places: DataPlaces
     handle: Handle | None = None
     _recorded: dict[str, int | None] = field(default_factory=dict, init=False, repr=False)
@@ -399,4 +401,5 @@ def open_log(
 
 def _head(meta_client: MetaClientView, table: DeltaTable, handle: Handle | None = None) -> Head:
     reports = Reports(meta_client, table, handle)
-    return Head(table, root_of(meta_client), reports, meta_client.files, handle)
+    vectors = LogVectors(meta_client, table)
+    return Head(table, root_of(meta_client), reports, vectors, meta_client.files, handle)

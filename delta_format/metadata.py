@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from delta_format.foreign import deleted_rows, look_for_foreign
+from delta_format.foreign import look_for_foreign
 from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
 from delta_format.snapshot import Snapshot
@@ -55,8 +55,7 @@ class DeltaLister(FileIndex):
 
     def named_files(self) -> Iterable[NamedFile]:
         """Yield the files of the newest version; as the log names them."""
-        head = open_log(self._client)
-        return Snapshot(head).named_files(deleted_rows(self._client, head))
+        return Snapshot(open_log(self._client)).named_files()
 
     def leftovers(self) -> Iterator[str]:
         """Yield files in the log's folder that the protocol does not know."""

@@ -22,6 +22,7 @@ from delta_format.options import OPTIONS
 from delta_format.registration import registration
 from delta_format.schema import require_supported_columns
 from delta_format.undo import require_named_files
+from delta_format.vectors import FOLDER
 from hudi_core.spi import (
     Action,
     Capability,
@@ -37,7 +38,6 @@ from hudi_core.spi import (
     RecordingFormat,
     TableSchema,
     TakenIn,
-    WriteOperation,
     outgoing_groups,
     passed_on,
 )
@@ -48,6 +48,7 @@ _UNMAPPED = (
 )
 _CAPABILITIES = FormatCapabilities.of(
     Capability.COPY_ON_WRITE,
+    Capability.DELETION_VECTORS,
     Capability.VIRTUAL_KEYS,
     Capability.UNPARTITIONED,
     Capability.IDENTITY_PARTITIONS,
@@ -61,7 +62,8 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.TAKE_IN,
     Capability.ADD_COLUMN,
     reasons={
-        Capability.MERGE_ON_READ: "readers of Delta read data files alone, without log files",
+        Capability.MERGE_ON_READ: "readers of Delta read data files alone, without log files; the "
+        "mode split deletes rows by deletion vectors instead",
         Capability.EMPTY_PARTITION_VALUES: "Delta's log has one word for null and the empty string",
         Capability.SEVERAL_STORAGE_PATHS: "few readers of Delta open files outside the folder that "
         "the log is in",
@@ -87,8 +89,9 @@ class DeltaTableFormat(RecordingFormat):
     def get_capabilities(self) -> FormatCapabilities:
         """Capabilities of the log at reader version 1, writer version 2.
 
-        Renamed and dropped columns need column mapping, wider types need type widening, both of
-        later protocols that few readers know.
+        Deletion vectors come with a table feature, in tables that are made for them. Renamed and
+        dropped columns need column mapping, wider types need type widening, both of later protocols
+        that few readers know.
         """
         return _CAPABILITIES
 
@@ -120,8 +123,8 @@ class DeltaTableFormat(RecordingFormat):
     check_creation = passed_on(creation.check)
 
     def get_metadata_folders(self, **_: Any) -> tuple[str, ...]:
-        """The log's."""
-        return (LOG_FOLDER,)
+        """Those of the log and of deletion vectors."""
+        return (LOG_FOLDER, FOLDER)
 
     # a table of Spark's source, at the folder with the log
     get_registration = passed_on(registration)
@@ -153,16 +156,16 @@ class DeltaTableFormat(RecordingFormat):
     def record(self, completion: Completion) -> FormatCommit:
         """One version, which adds new files and removes replaced ones.
 
-        That of a clustering is marked as no change of data: followers of changes pass it over.
+        A file of which rows are deleted it removes and adds again, with another vector. What writes
+        rows again is marked as no change of data: followers of changes pass it over.
         """
         client, instant = completion.meta_client, completion.instant
         commit, expected = completion.commit_metadata, completion.expected_version
         if commit is not None:
-            operation = commit.operation_type
-            same_rows = operation == WriteOperation.CLUSTER
-            statuses = completion.write_statuses
-            change = change_of_write(client, commit, statuses, same_rows=same_rows)
-            return record(client, Record(instant, operation, expected), change)
+            change = change_of_write(
+                client, commit, completion.write_statuses, completion.view_manager
+            )
+            return record(client, Record(instant, commit.operation_type, expected), change)
         taken = None
         if instant.action in _OVER_FOREIGN:
             head = open_log(client)

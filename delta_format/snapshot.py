@@ -16,6 +16,7 @@ import pyarrow.types as pt
 from delta_format.change import NewFile
 from delta_format.log import Head
 from delta_format.paths import is_below, plain, spelled
+from delta_format.vectors import Vector, identity_of
 from hudi_core.spi import (
     BaseFileName,
     ColumnStats,
@@ -40,13 +41,24 @@ class LiveFile:
     """A file that a version names.
 
     ``path`` is relative to the table, as the store names it; ``spelling`` is as in the log.
-    ``partition_values`` are as the log keeps them.
+    ``partition_values`` are as the log keeps them. ``vector`` takes rows out of it.
     """
 
     path: str
     spelling: str
     size: int
     partition_values: dict[str, str | None]
+    vector: Vector | None = None
+
+    @property
+    def identity(self) -> tuple[str, str | None]:
+        """What readers of the log take for one file: with other rows it is another."""
+        return self.spelling, identity_of(self.vector)
+
+    @property
+    def deleted_rows(self) -> int:
+        """How many rows the vector takes out."""
+        return 0 if self.vector is None else self.vector.cardinality
 
     @property
     def partition_path(self) -> PartitionPath:
@@ -74,7 +86,7 @@ class Snapshot:
     def __init__(self, head: Head) -> None:
         with head.reading():
             self._actions = pa.table(head.table.get_add_actions(flatten=True))
-        self._places = head.places
+        self._places, self._vectors = head.places, head.vectors
 
     @cached_property
     def _file_ids(self) -> pa.ChunkedArray:
@@ -107,7 +119,9 @@ class Snapshot:
         names = [name for name in actions.column_names if name.startswith(_PARTITION)]
         for row in actions.select(["path", "size_bytes", *names]).to_pylist():
             values = {name.removeprefix(_PARTITION): _text(row[name]) for name in names}
-            yield LiveFile(self._path(row["path"]), row["path"], row["size_bytes"], values)
+            spelling = row["path"]
+            vector = self._vectors.by_file.get(spelling)
+            yield LiveFile(self._path(spelling), spelling, row["size_bytes"], values, vector)
 
     def of_groups(self, groups: Collection[FileGroupId]) -> dict[FileGroupId, list[LiveFile]]:
         """Return the files of some file groups.
@@ -124,21 +138,18 @@ class Snapshot:
 
     def at_paths(self, paths: Collection[str]) -> list[LiveFile]:
         """Return the files of some paths, as the store names them."""
-        wanted = pa.array(sorted(paths), pa.string())
-        return [*self._files(self._actions.filter(pc.is_in(self._paths, value_set=wanted)))]
+        return [*self._files(self._at_paths(paths))]
 
     def paths(self) -> frozenset[str]:
         """Return the path of every file."""
         return frozenset(self._paths.to_pylist())
 
-    def named_files(self, deleted: Mapping[str, int]) -> Iterator[NamedFile]:
-        """Yield every file with what the log says of it.
-
-        ``deleted`` are rows that deletion vectors take out, by path as the log spells it.
-        """
+    def named_files(self) -> Iterator[NamedFile]:
+        """Yield every file with what the log says of it."""
         table = self._actions
         leaves = _leaves(table)
         for row in table.to_pylist():
+            vector = self._vectors.by_file.get(row["path"])
             path, is_usual = self._path(row["path"]), row["path"] == spelled(plain(row["path"]))
             yield NamedFile(
                 path,
@@ -146,7 +157,7 @@ class Snapshot:
                 row["num_records"],
                 {leaf: _widened(one, row, leaf) for leaf, one in _stated(row, leaves).items()},
                 None if is_usual else row["path"],
-                deleted.get(row["path"], 0),
+                0 if vector is None else vector.cardinality,
             )
 
     def ranges(self, paths: pa.StringArray, column: str, kind: pa.DataType) -> ValueRanges | None:
@@ -185,12 +196,16 @@ class Snapshot:
 
         ``paths`` are as the store names them.
         """
-        table = self._actions
-        leaves = _leaves(table)
-        found = map(self._path, table["path"].to_pylist())
-        wanted = pa.array([path in paths for path in found], pa.bool_())
-        rows = {self._path(row["path"]): row for row in table.filter(wanted).to_pylist()}
-        return tuple(_new_file(path, rows[path], leaves) for path in paths)
+        leaves = _leaves(self._actions)
+        vectors = self._vectors.by_file
+        rows = {self._path(row["path"]): row for row in self._at_paths(paths).to_pylist()}
+        return tuple(
+            _new_file(path, rows[path], leaves, vectors.get(rows[path]["path"])) for path in paths
+        )
+
+    def _at_paths(self, paths: Collection[str]) -> pa.Table:
+        wanted = pa.array(sorted(paths), pa.string())
+        return self._actions.filter(pc.is_in(self._paths, value_set=wanted))
 
 
 def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -228,7 +243,9 @@ def _widened(stated: StatedColumn, row: Mapping[str, Any], leaf: str) -> StatedC
     return replace(stated, high=_internal(high) + _BELOW_MILLISECOND // timedelta(microseconds=1))
 
 
-def _new_file(path: str, row: Mapping[str, Any], leaves: Iterable[str]) -> NewFile:
+def _new_file(
+    path: str, row: Mapping[str, Any], leaves: Iterable[str], vector: Vector | None
+) -> NewFile:
     rows = row["num_records"]
     columns = {
         leaf: ColumnStats(one.low, one.high, rows, one.null_count, 0, 0, 0)
@@ -240,7 +257,7 @@ def _new_file(path: str, row: Mapping[str, Any], leaves: Iterable[str]) -> NewFi
             nulls = rows if value is None else 0
             known = ColumnStats(value, value, rows, nulls, 0, 0, 0)
             columns[name.removeprefix(_PARTITION)] = known
-    return NewFile(path, row["size_bytes"], rows, columns)
+    return NewFile(path, row["size_bytes"], rows, columns, vector, row["path"])
 
 
 def _text(value: Any) -> str | None:

@@ -23,13 +23,27 @@ _LEFT_OUT: Final = frozenset(
 
 
 def statistics(
-    rows: int, columns: FileStats, schema: pa.Schema, partition_by: Iterable[str]
+    rows: int,
+    columns: FileStats,
+    schema: pa.Schema,
+    partition_by: Iterable[str],
+    *,
+    are_tight: bool = True,
 ) -> str:
-    """Return the statistics of one file."""
+    """Return the statistics of one file.
+
+    ``are_tight``: no row of it is deleted, which might have a bound or be one of the nulls.
+    """
     out = {*_LEFT_OUT, *partition_by}
     fields = [field for field in schema if field.name not in out]
     low, high, nulls = _members(fields, "", columns)
-    return encode({"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls})
+    found: Shaped = {
+        "numRecords": rows,
+        "minValues": low,
+        "maxValues": high,
+        "nullCount": nulls,
+    }
+    return encode(found if are_tight else {**found, "tightBounds": False})
 
 
 Shaped = dict[str, Json]

@@ -30,6 +30,7 @@ from delta_format.log import (
 )
 from delta_format.log_actions import LogAction, transaction
 from delta_format.snapshot import Snapshot
+from delta_format.vectors import forget_vectors, require_vectors
 from hudi_core.spi import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
@@ -66,10 +67,12 @@ def take_back(meta_client: MetaClientView, target: Instant, expected: str | None
     head, zone = open_log(meta_client), meta_client.config.zone
     require_ours(meta_client, head)
     if head.recorded(target) == REVOKED:
+        forget_vectors(meta_client, target)
         return
     if not head.holds(target):
         head.require_parent(expected, target)
         step(meta_client, head, FENCE_STEP, [revoked(target, zone)], of=target)
+        forget_vectors(meta_client, target)
         return
     if not target.is_completed:
         return
@@ -87,6 +90,7 @@ def take_back(meta_client: MetaClientView, target: Instant, expected: str | None
     base = _before(head, version, target)
     actions = [revoked(target, zone), *_back_to(meta_client, head, base)]
     step(meta_client, head, REVERT_STEP, actions, of=target, operation=_RESTORE)
+    forget_vectors(meta_client, target)
 
 
 def restore(meta_client: MetaClientView, plan: RestorePlan, expected: str | None) -> None:
@@ -110,6 +114,8 @@ def restore(meta_client: MetaClientView, plan: RestorePlan, expected: str | None
         *_back_to(meta_client, head, base),
     ]
     step(meta_client, head, REVERT_STEP, actions, of=[*held.values()], operation=_RESTORE)
+    for one in held.values():
+        forget_vectors(meta_client, one)
 
 
 def require_restorable(meta_client: MetaClientView, plan: RestorePlan) -> None:
@@ -225,16 +231,15 @@ def _back_to(meta_client: MetaClientView, head: Head, version: int) -> list[LogA
     with base.reading():
         known = declared(base.table)
         schema = pa.schema(base.table.schema().to_arrow())
-    then = {file.spelling: file for file in Snapshot(base).files()}
-    now = {file.spelling: file for file in Snapshot(head).files()}
-    spellings = {one.path: spelling for spelling, one in then.items() if spelling not in now}
-    back = Change(Snapshot(base).described(spellings), schema=schema)
-    adds = zip(spellings.values(), new_adds(meta_client, back, known.partition_by), strict=True)
+    then = {file.identity: file for file in Snapshot(base).files()}
+    now = {file.identity: file for file in Snapshot(head).files()}
+    paths = [one.path for identity, one in then.items() if identity not in now]
+    back = Change(Snapshot(base).described(paths), schema=schema)
+    require_vectors(meta_client, (one.vector for one in back.new_files))
     return [
         *next_declaration(head, known),
-        *(remove_action(file) for spelling, file in now.items() if spelling not in then),
-        # as it was spelled: a removal of another spelling is no removal of the file to vacuums
-        *({"add": {**one["add"], "path": spelling}} for spelling, one in adds),
+        *(remove_action(file) for identity, file in now.items() if identity not in then),
+        *new_adds(meta_client, back, known.partition_by),
     ]
 
 
@@ -243,8 +248,11 @@ def _require_not_built_upon(
 ) -> None:
     if version == head.version:
         return
-    then = Snapshot(open_log(meta_client, version)).paths()
-    if then != Snapshot(head).paths():
+    then, now = (
+        {file.identity for file in Snapshot(one).files()}
+        for one in (open_log(meta_client, version), head)
+    )
+    if then != now:
         raise TableServiceError(
             f"Instant {target.requested_time} cannot be taken out of the Delta log of {head.root}: "
             "later versions build on it",

@@ -114,6 +114,7 @@ def _put_vector(path: Path, part: str) -> None:
     remove = {key: add[key] for key in ("path", "partitionValues", "size")} | {
         "deletionTimestamp": add["modificationTime"],
         "dataChange": True,
+        **({"deletionVector": add["deletionVector"]} if "deletionVector" in add else {}),
     }
     names = ["deletionVectors"]
     version = {

@@ -135,7 +135,7 @@ def test_entries_are_those_of_files_and_instants_that_are_kept(written: Long) ->
     found, timeline = entries(path), hudi.Table.open(path).timeline.instants
     # but for what has come since the log was last tidied up
     assert len(found.removed) <= 24
-    assert sum(not (path / one).exists() for one in found.removed) <= 10
+    assert sum(not (path / one).exists() for one, _ in found.removed) <= 10
     active = {f"hudi:{one.requested_time}" for one in timeline}
     assert active <= found.transactions.keys()
     assert len(found.transactions) <= len(active) + 20

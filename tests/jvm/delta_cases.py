@@ -85,10 +85,14 @@ def filters() -> list[Filter]:
 
 
 @pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "one folder"])
-def test_rows_and_filters(delta_spark: Engine, tmp_path: Path, partitioned: bool) -> None:
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"], ids=["files", "vectors"])
+def test_rows_and_filters(
+    delta_spark: Engine, tmp_path: Path, kind: str, partitioned: bool
+) -> None:
     """Rows after every operation, and filters on columns of every kind."""
     path = tmp_path / "table"
-    for operation in life(delta_table(path, partitioned=partitioned)):
+    more = {"hoodie.datasource.write.table.type": kind}
+    for operation in life(delta_table(path, partitioned=partitioned, more=more)):
         assert by_spark(delta_spark, path) == ours(path), operation
     held = hudi.Table.open(str(path)).to_arrow().to_pylist()
     asked = filters()
@@ -100,6 +104,42 @@ def test_rows_and_filters(delta_spark: Engine, tmp_path: Path, partitioned: bool
     assert not {sql: both for sql, both in answers.items() if both[0] != both[1]}
     [(count, most)] = delta_spark.sql(f"select count(*), max(ts) from delta.`{path}`")
     assert (count, most) == (len(held), max(one["ts"] for one in held))
+
+
+def test_a_table_with_vectors_of_spark(delta_spark: Engine, tmp_path: Path) -> None:
+    """It is adopted, and goes on with vectors of both."""
+    path = tmp_path / "table"
+    delta_spark.sql(
+        f"create table delta.`{path}` (id bigint, ts bigint) using delta "
+        "tblproperties ('delta.enableDeletionVectors' = 'true')"
+    )
+    delta_spark.sql(f"insert into delta.`{path}` select /*+ coalesce(1) */ id, 0 from range(9000)")
+    delta_spark.sql(f"delete from delta.`{path}` where id % 3 = 0")
+    delta_spark.sql(f"delete from delta.`{path}` where id = 1")
+    assert [*path.glob("**/deletion_vector_*.bin")]
+
+    def agreed() -> Counter[Any]:
+        found = Counter(
+            (one["id"], one["ts"]) for one in hudi.Table.open(str(path)).to_arrow().to_pylist()
+        )
+        read = delta_spark.sql(f"select id, ts from delta.`{path}`")
+        assert Counter(map(tuple, read)) == found
+        return found
+
+    hudi.Table.adopt(path, record_key="id", ordering_field="ts")
+    held = agreed()
+    assert held == Counter((key, 0) for key in range(9000) if key % 3 and key != 1)
+    changed = pa.table({"id": [*range(5, 6000, 2)], "ts": [1] * 2998})
+    hudi.Table.open(str(path)).upsert(changed)
+    held = Counter({one for one in held if not (5 <= one[0] < 6000 and one[0] % 2)})
+    held |= Counter(zip(*changed.to_pydict().values(), strict=True))
+    assert agreed() == held
+    delta_spark.sql(f"vacuum delta.`{path}` lite")
+    delta_spark.sql(f"vacuum delta.`{path}`")
+    hudi.Table.open(str(path)).compact()
+    assert agreed() == held
+    hudi.Table.open(str(path)).delete(pa.table({"id": [2, 5, 8998]}))
+    assert agreed() == held - Counter([(2, 0), (5, 1), (8998, 0)])
 
 
 def test_looking_for_nan(delta_spark: Engine, tmp_path: Path) -> None:
