@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 
 from delta_format.declarations import require_removals_allowed, says_rows
 from delta_format.log import has_log, open_log
 from delta_format.paths import plain
+from delta_format.vectors import FEATURE, positions
 from hudi_core.spi import FoundFile, FoundTable, MetaClientView, UnsupportedTableError
 
 _PREFIX = "partition."
@@ -15,8 +18,7 @@ _PREFIX = "partition."
 def find_table(meta_client: MetaClientView) -> FoundTable | None:
     """Return the newest version of a folder's table, or ``None``.
 
-    Refused are tables whose files alone do not show their rows (deletion vectors, mapped columns),
-    and those of which no file may be replaced.
+    Refused are tables whose columns are mapped, and those of which no file may be replaced.
     """
     if not has_log(meta_client):
         return None
@@ -35,13 +37,23 @@ def find_table(meta_client: MetaClientView) -> FoundTable | None:
         schema = pa.schema(head.table.schema().to_arrow())
         names = tuple(head.table.metadata().partition_columns)
         actions = pa.table(head.table.get_add_actions(flatten=True))
+    vectors = head.vectors.by_file
+    dead = dict(
+        zip(
+            vectors,
+            meta_client.run_map(partial(positions, meta_client), [*vectors.values()]),
+            strict=True,
+        )
+    )
     wanted = ["path", "size_bytes", *(f"{_PREFIX}{name}" for name in names)]
     files = tuple(
         FoundFile(
             plain(row["path"]),
             row["size_bytes"],
             {name: row[f"{_PREFIX}{name}"] for name in names},
+            dead.get(row["path"]),
         )
         for row in actions.select(wanted).to_pylist()
     )
-    return FoundTable(schema, names, files, str(head.version))
+    has_vectors = FEATURE in (protocol.writer_features or ())
+    return FoundTable(schema, names, files, str(head.version), has_vectors)

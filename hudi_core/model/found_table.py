@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 
@@ -22,11 +24,15 @@ class FoundFile:
     values
         Values of columns that the format keeps beside the file, which may lack them: those of its
         partition, as Python has them.
+    dead
+        Positions of rows of the file that the format has deleted, from 0 on, in ascending order;
+        ``None`` where it has all.
     """
 
     path: str
     size: int
     values: Mapping[str, Any] = field(default_factory=dict)
+    dead: npt.NDArray[np.int64] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +50,13 @@ class FoundTable:
         The files of the present state, in Parquet.
     version
         The format's own id of that state.
+    deletes_by_position
+        Whether the format may delete rows of a file without writing another one. The table that it
+        becomes deletes them so, too.
     """
 
     schema: pa.Schema
     partition_by: tuple[str, ...]
     files: tuple[FoundFile, ...]
     version: str
+    deletes_by_position: bool = False

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -59,11 +60,13 @@ from hudi_core.model.files import (
     derive_file_id,
     join_path,
 )
+from hudi_core.model.found_table import FoundTable
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.adoption.dead_rows import Adopted, delete_dead_rows, log_name
 from hudi_core.services.adoption.plan import (
     Adoption,
     Folder,
@@ -162,6 +165,9 @@ def _begin(folder: Folder, plan: InPlace) -> AdoptionRecord:
     _require_possible(folder, plan)
     client = folder.client(plan.config)
     instant = client.clock.next_time()
+    deletes = (
+        client.clock.next_time() if any(one.file.dead is not None for one in plan.files) else None
+    )
     placements = tuple(
         AdoptedFile(
             source=one.file.path,
@@ -169,11 +175,14 @@ def _begin(folder: Folder, plan: InPlace) -> AdoptionRecord:
             name=BaseFileName(derive_file_id(instant, number, 0), f"{number}-0-0", instant),
             size=one.file.size,
             rows=one.rows,
+            live_rows=one.live_rows,
         )
         for number, one in enumerate(plan.files)
     )
     properties = properties_of(plan.config)
-    record = AdoptionRecord(instant, properties, folder.found.kind, placements, plan.keeps_names)
+    record = AdoptionRecord(
+        instant, properties, folder.found.kind, placements, plan.keeps_names, deletes
+    )
     record.put(client.storage)
     return record
 
@@ -191,6 +200,8 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
             "Its files have their names again. Stop who writes to it, and run the adoption again.",
         )
     _commit(client, record)
+    if record.deletes is not None:
+        delete_dead_rows(client, record.deletes, partial(_dead, client, record))
     lock.require_lease()
     properties = _make_format(client, record)
     _remove_sources(client.storage, record)
@@ -204,7 +215,7 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
         source=record.source,
         table_format=client.config.table_format,
         files=len(record.placements),
-        rows=sum(one.rows for one in record.placements),
+        rows=sum(one.live_rows for one in record.placements),
         size=sum(one.size for one in record.placements),
         partitions=len({one.partition_path for one in record.placements}),
         is_rewritten=False,
@@ -264,13 +275,27 @@ def _is_behind(client: TableMetaClient, record: AdoptionRecord) -> bool:
     """Whether the table has files from later writes than the adoption."""
     if record.source == PLAIN:
         return False
-    host = FormatHost.load(FormatRegistry(), record.source)
-    as_found = replace(client, config=replace(client.config, table_format=record.source))
-    table = host.find_table(as_found)
+    table = _found(client, record)
     named = {one.path for one in table.files} if table is not None else set()
     sources = {one.source for one in record.placements}
     # its metadata may have been rebuilt, before a crash; files without rows may be left out
     return named != sources and not named <= {one.path for one in record.placements}
+
+
+def _found(client: TableMetaClient, record: AdoptionRecord) -> FoundTable | None:
+    host = FormatHost.load(FormatRegistry(), record.source)
+    return host.find_table(
+        replace(client, config=replace(client.config, table_format=record.source))
+    )
+
+
+def _dead(client: TableMetaClient, record: AdoptionRecord) -> Iterator[Adopted]:
+    """Yield the files with dead rows; the format names them by what they were called."""
+    table = _found(client, record)
+    files = {} if table is None else {one.path: one for one in table.files}
+    for one in record.placements:
+        if one.live_rows < one.rows:
+            yield files[one.source], one.partition_path, one.name
 
 
 def _undo_adoption(client: TableMetaClient, record: AdoptionRecord) -> None:
@@ -278,12 +303,18 @@ def _undo_adoption(client: TableMetaClient, record: AdoptionRecord) -> None:
 
     The record goes last.
     """
-    found = client.timeline().find(record.instant)
-    if found is not None:
-        client.active.delete(found)
-    client.active.delete_pending(Instant(record.instant, Action.COMMIT, State.INFLIGHT))
+    instants = [(record.instant, Action.COMMIT)]
+    if record.deletes is not None:
+        instants.append((record.deletes, Action.DELTACOMMIT))
+    for time, action in instants:
+        found = client.timeline().find(time)
+        if found is not None:
+            client.active.delete(found)
+        client.active.delete_pending(Instant(time, action, State.INFLIGHT))
     storage = _with_names(client.storage)
     for one in record.placements:
+        if record.deletes is not None:
+            storage.delete(join_path(one.partition_path, str(log_name(one.name, record.deletes))))
         storage.link(one.path, one.source)
         storage.delete(one.path)
     storage.delete(RECORD_PATH)
@@ -383,7 +414,8 @@ class AdoptedFile:
     """A file and the base file that it becomes.
 
     ``source`` is relative to the folder; ``partition_path`` and ``name`` are those of the base
-    file; ``size`` is in bytes.
+    file; ``size`` is in bytes. ``live_rows`` are those of the ``rows`` that the format has not
+    deleted.
     """
 
     source: str
@@ -391,6 +423,7 @@ class AdoptedFile:
     name: BaseFileName
     size: int
     rows: int
+    live_rows: int
 
     @property
     def path(self) -> str:
@@ -404,7 +437,8 @@ class AdoptionRecord:
 
     ``instant`` is the requested time of the commit that the files become, ``properties`` what
     ``hoodie.properties`` will say, and ``keeps_names`` whether files keep their former names beside
-    the new ones.
+    the new ones. ``deletes`` is the requested time of the commit that deletes the dead rows of the
+    files.
     """
 
     instant: InstantTime
@@ -412,6 +446,7 @@ class AdoptionRecord:
     source: str
     placements: tuple[AdoptedFile, ...]
     keeps_names: bool = False
+    deletes: InstantTime | None = None
 
     def put(self, storage: Storage) -> None:
         """Store the record; it stays as it is.
@@ -424,8 +459,9 @@ class AdoptionRecord:
             "source": self.source,
             "properties": dict(self.properties),
             "keeps_names": self.keeps_names,
+            "deletes": self.deletes,
             "files": [
-                [one.source, one.partition_path, str(one.name), one.size, one.rows]
+                [one.source, one.partition_path, str(one.name), one.size, one.rows, one.live_rows]
                 for one in self.placements
             ],
         }
@@ -458,13 +494,20 @@ class AdoptionRecord:
         if document["version"] != _VERSION:
             raise ValueError(f"version {document['version']}")
         placements = []
-        for source, partition, text, size, rows in document["files"]:
+        for source, partition, text, size, rows, *live in document["files"]:
             name = BaseFileName.parse(text)
             if name is None:
                 raise ValueError(f"{text!r} is no name of a base file")
             folder = PartitionPath(require_safe_folder(partition))
             placements.append(
-                AdoptedFile(require_safe_path(source), folder, name, int(size), int(rows))
+                AdoptedFile(
+                    require_safe_path(source),
+                    folder,
+                    name,
+                    int(size),
+                    int(rows),
+                    int(*live or [rows]),
+                )
             )
         properties = {str(key): str(value) for key, value in dict(document["properties"]).items()}
         return cls(
@@ -473,4 +516,5 @@ class AdoptionRecord:
             str(document["source"]),
             tuple(placements),
             document.get("keeps_names") is True,
+            None if document.get("deletes") is None else parse_instant_time(document["deletes"]),
         )

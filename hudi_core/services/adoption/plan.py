@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_core.config.kinds import TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.placement import PlacementKeys
 from hudi_core.config.schema import SchemaConfig
@@ -45,6 +46,7 @@ from hudi_core.services.adoption.source import (
     plain_files,
     plain_table,
     read_schema,
+    without_dead,
 )
 from hudi_core.services.create import design_table
 from hudi_core.services.opening import opened_config
@@ -178,6 +180,8 @@ class Folder:
             given[TableKeys.partition_path.key] = ",".join(found.table.partition_by)
         if not TableKeys.hive_style.is_given(given) and found.is_hive:
             given[TableKeys.hive_style.key] = "true"
+        if found.table.deletes_by_position and not TableKeys.table_type.is_given(given):
+            given[TableKeys.table_type.key] = TableType.MERGE_ON_READ.value
         return given
 
 
@@ -262,6 +266,11 @@ def _obstacles(
             f"it has no record key ({TableKeys.record_key_fields.key}), which virtual keys are "
             "made of"
         )
+    if folder.found.table.deletes_by_position and not client.config.is_split:
+        found.append(
+            "its format deletes rows by their positions, which only tables of the type "
+            f"MERGE_ON_READ and the mode split do ({TableKeys.table_type.key})"
+        )
     bad = [one for one in files if one.obstacle is not None]
     found += [f"{one.file.path}: {one.obstacle}" for one in bad[:_SHOWN]]
     if len(bad) > _SHOWN:
@@ -300,7 +309,7 @@ def in_place_document(folder: Folder, plan: InPlace) -> Adoption:
         source=folder.found.kind,
         table_format=plan.config.table_format,
         files=len(plan.files),
-        rows=sum(one.rows for one in plan.files),
+        rows=sum(one.live_rows for one in plan.files),
         size=sum(one.file.size for one in plan.files),
         partitions=len({one.partition_path for one in plan.files}),
         is_rewritten=False,
@@ -327,6 +336,11 @@ class Examined:
     partition_path: PartitionPath = _WHOLE_TABLE
     keys: pa.ChunkedArray | None = None
     obstacle: str | None = None
+
+    @property
+    def live_rows(self) -> int:
+        """Its rows without those that the format has deleted."""
+        return self.rows - (0 if self.file.dead is None else len(self.file.dead))
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +375,7 @@ class Examiner:
                 [batch.column(field.name).cast(field.type) for field in wanted],
                 schema=wanted,
             )
-            for batch in parquet.iter_batches(columns=tops)
+            for batch in without_dead(parquet.iter_batches(columns=tops), file)
         ]
         generator = key_generator(config, self.schema)
         try:

@@ -15,6 +15,7 @@ from hudi_core.model.found_table import FoundFile
 from hudi_core.schema.arrow_types import field_id
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.services.adoption.plan import Adoption, Folder
+from hudi_core.services.adoption.source import without_dead
 from hudi_core.services.create import create_table
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.progress import Progress, no_progress
@@ -49,12 +50,13 @@ class AdoptedRows:
     def document(self, path: str) -> Adoption:
         """Plan of writing them into a table at ``path``."""
         files = self.folder.found.table.files
+        dead = sum(0 if one.dead is None else len(one.dead) for one in files)
         return Adoption(
             path=parse_location(path).uri,
             source=self.folder.found.kind,
             table_format=TableKeys.table_format.read(self.folder.table_options),
             files=len(files),
-            rows=sum(self._row_count(one.path) for one in files),
+            rows=sum(self._row_count(one.path) for one in files) - dead,
             size=sum(one.size for one in files),
             partitions=None,
             is_rewritten=True,
@@ -95,12 +97,15 @@ def rows_of_files(
     schema: pa.Schema,
     progress: Progress = no_progress,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of data files in the columns of their table."""
+    """Yield the rows of data files in the columns of their table.
+
+    Deleted ones are left out.
+    """
     for done, file in enumerate(files, start=1):
         try:
             with opened(file.path) as source:
                 parquet = pq.ParquetFile(source)
-                for batch in parquet.iter_batches():
+                for batch in without_dead(parquet.iter_batches(), file):
                     yield _fitted(batch, parquet.schema_arrow, file, schema)
         except (OSError, pa.ArrowInvalid) as error:
             raise DataFileError(file.path, str(error)) from error

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -150,6 +151,19 @@ def read_schema(path: str, opened: OpenFile) -> pa.Schema:
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(path, str(error)) from error
     return pa.schema([normalise_field(field, field.name) for field in schema])
+
+
+def without_dead(batches: Iterable[pa.RecordBatch], file: FoundFile) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file that its format has not deleted."""
+    begin = 0
+    for batch in batches:
+        if file.dead is None:
+            yield batch
+            continue
+        lives = np.ones(len(batch), bool)
+        lives[file.dead[(file.dead >= begin) & (file.dead < begin + len(batch))] - begin] = False
+        begin += len(batch)
+        yield batch.filter(pa.array(lives))
 
 
 def _hive_parts(path: str) -> dict[str, str | None]:
