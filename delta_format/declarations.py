@@ -133,8 +133,11 @@ def require_removals_allowed(head: Head) -> None:
 
 def _unknown_features(meta_client: MetaClientView, head: Head) -> set[str]:
     with head.reading():
-        found = _features(head.table.protocol())
-    return found - _HARMLESS - ({FEATURE} if is_split(meta_client) else set())
+        found = _features(head.table.protocol()) - _HARMLESS
+    # of a table that was split once, or may have vectors and has none
+    if FEATURE in found and (is_split(meta_client) or not head.vectors.by_file):
+        found.discard(FEATURE)
+    return found
 
 
 def _features(protocol: ProtocolVersions) -> set[str]:

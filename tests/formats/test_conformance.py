@@ -93,6 +93,7 @@ SUITES = (
 ASK_FOR_MORE: Final = {
     *("F01", "F04", "F10", "F12", "F23", "F24", "F35", "F36", "F37", "F38"),
     *("F39", "F43", "F45", "F46", "F49", "F50", "F51", "F53", "F54", "F58", "F63"),
+    "F64",
 }
 """Checks in which the modest format refuses something; in all others it is the toy format."""
 IN_ONE_PLACE: Final = {"iceberg"}

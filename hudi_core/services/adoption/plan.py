@@ -266,7 +266,7 @@ def _obstacles(
             f"it has no record key ({TableKeys.record_key_fields.key}), which virtual keys are "
             "made of"
         )
-    if folder.found.table.deletes_by_position and not client.config.is_split:
+    if any(one.file.dead is not None for one in files) and not client.config.is_split:
         found.append(
             "its format deletes rows by their positions, which only tables of the type "
             f"MERGE_ON_READ and the mode split do ({TableKeys.table_type.key})"

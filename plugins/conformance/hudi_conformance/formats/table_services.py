@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +47,7 @@ IN_LOGS: Final = {
     "hoodie.archive.automatic": "false",
 }
 """Compactions only where they are asked for."""
+MODE: Final = "hoodie.table.merge-on-read.mode"
 FEW_BLOCKS: Final = {**IN_LOGS, "hoodie.log.compaction.blocks.threshold": "2"}
 ROLLBACK: Final = ("before_rollback", "complete_rollback")
 UNDECLARED: Final[Mapping[Capability, Callable[[hudi.Table], object]]] = {
@@ -159,23 +161,10 @@ class ServiceConformance(OverFormat):
     @check("F63", "Logs, compactions and rollbacks of all are recorded, and readers see the rows.")
     def test_logs_and_compactions(self, path: Path, format_under_test: FormatUnderTest) -> None:
         if Capability.MERGE_ON_READ not in load_format(format_under_test.name).capabilities:
-            self.require_no_logs(path, format_under_test)
+            self.require_no_logs("logs", Capability.MERGE_ON_READ, path, format_under_test)
             return
-        table = create(path, format_under_test, table_type="MERGE_ON_READ")
-
-        def records(act: Callable[[], Any], expected: Counter[str], *hooks: str) -> str:
-            """Make sure of what an action calls, of its receipt, and of the rows; its instant."""
-            TRACE.calls.clear()
-            done = act()
-            done = getattr(done, "result", done)
-            assert tuple(TRACE.hooks()) == hooks
-            opened, instant = open_at(path), getattr(done, "instant", done)
-            held = opened.host.find_publication(opened.client, instant)
-            assert held is not None, instant
-            assert held.version == TRACE.calls[-1].receipt.version
-            self.same_everywhere(path, expected, format_under_test)
-            return str(instant.requested_time)
-
+        table = create(path, format_under_test, table_type="MERGE_ON_READ", more={MODE: "logs"})
+        records = partial(self.records, path, format_under_test)
         write = ("complete_write",)
         first = contents(rows(*EVERY))
         records(lambda: table.insert(rows(*EVERY), options=IN_LOGS), first, *write)
@@ -218,18 +207,83 @@ class ServiceConformance(OverFormat):
         self.same_everywhere(path, end, format_under_test)
         assert pending_of(path) == []
 
-    def require_no_logs(self, path: Path, format_under_test: FormatUnderTest) -> None:
+    @check("F64", "Rows that are deleted by their positions are gone, and stay so, for readers.")
+    def test_deletions_by_position(self, path: Path, format_under_test: FormatUnderTest) -> None:
+        if Capability.DELETION_VECTORS not in load_format(format_under_test.name).capabilities:
+            self.require_no_logs("split", Capability.DELETION_VECTORS, path, format_under_test)
+            return
+        table = create(path, format_under_test, table_type="MERGE_ON_READ", more={MODE: "split"})
+        records = partial(self.records, path, format_under_test)
+        write = ("complete_write",)
+        first = contents(rows(*EVERY))
+        records(lambda: table.insert(rows(*EVERY), options=IN_LOGS), first, *write)
+        files = base_files(table)
+        updated = contents(rows(0, ts=2), rows(1, 2, 3, 4))
+        records(lambda: table.upsert(rows(0, ts=2), options=IN_LOGS), updated, *write)
+        assert files < base_files(table)
+        # of a file that has lost rows before
+        deleted = contents(rows(0, ts=2), rows(1, 3, 4))
+        last = records(lambda: table.delete(rows(2, ts=2), options=IN_LOGS), deleted, *write)
+        records(lambda: table.rollback(last), updated, *ROLLBACK)
+        records(lambda: table.delete(rows(2, ts=2), options=IN_LOGS), deleted, *write)
+        merged = records(lambda: table.compact(options=IN_LOGS), deleted, "complete_compaction")
+        assert not logs_of(table)
+        records(lambda: table.rollback(merged), deleted, *ROLLBACK)
+        assert logs_of(table)
+        # what is deleted between the plan and the base file is in that file
+        table.compact(schedule_only=True, options=IN_LOGS)
+        later = contents(rows(0, 4, ts=3), rows(1))
+        fewer = contents(rows(0, ts=2), rows(1, 4))
+        records(lambda: table.delete(rows(3, ts=3), options=IN_LOGS), fewer, *write)
+        records(lambda: table.upsert(rows(0, 4, ts=3), options=IN_LOGS), later, *write)
+        [compacted] = table.run_compactions(options=IN_LOGS)
+        self.same_everywhere(path, later, format_under_test)
+        assert compacted.result is not None
+        # and one that only step 1 holds is published by the next write
+        with dies_before("complete_compaction"), pytest.raises(WriterDied):
+            table.compact(options=IN_LOGS)
+        assert format_under_test.rows(path) == ours(path) == later
+        table.upsert(rows(1, ts=4), options=IN_LOGS)
+        end = contents(rows(0, 4, ts=3), rows(1, ts=4))
+        self.same_everywhere(path, end, format_under_test)
+        table.cluster(options=IN_LOGS)
+        self.same_everywhere(path, end, format_under_test)
+        assert pending_of(path) == []
+
+    def records(
+        self,
+        path: Path,
+        format_under_test: FormatUnderTest,
+        act: Callable[[], Any],
+        expected: Counter[str],
+        *hooks: str,
+    ) -> str:
+        """Make sure of what an action calls, of its receipt, and of the rows; its instant."""
+        TRACE.calls.clear()
+        done = act()
+        done = getattr(done, "result", done)
+        assert tuple(TRACE.hooks()) == hooks
+        opened, instant = open_at(path), getattr(done, "instant", done)
+        held = opened.host.find_publication(opened.client, instant)
+        assert held is not None, instant
+        assert held.version == TRACE.calls[-1].receipt.version
+        self.same_everywhere(path, expected, format_under_test)
+        return str(instant.requested_time)
+
+    def require_no_logs(
+        self, mode: str, ability: Capability, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
         """Make sure that the format gets no table of log files."""
         TRACE.refused()
-        words = Capability.MERGE_ON_READ.words
-        with pytest.raises(UnsupportedCapabilityError, match=words):
-            create(path, format_under_test, table_type="MERGE_ON_READ")
+        more = {MODE: mode}
+        with pytest.raises(UnsupportedCapabilityError, match=ability.words):
+            create(path, format_under_test, table_type="MERGE_ON_READ", more=more)
         assert not files_of(path)
         native = replace(format_under_test, name="native")
-        table = create(path, native, table_type="MERGE_ON_READ")
+        table = create(path, native, table_type="MERGE_ON_READ", more=more)
         table.insert(rows(*EVERY))
         before = files_of(path)
-        with pytest.raises(UnsupportedCapabilityError, match=words):
+        with pytest.raises(UnsupportedCapabilityError, match=ability.words):
             table.convert(format_under_test.name, options=format_under_test.options)
         assert files_of(path) == before
 

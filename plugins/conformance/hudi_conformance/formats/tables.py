@@ -166,8 +166,10 @@ def create(
     partition_by: str | None = "city",
     schema: pa.Schema = SCHEMA,
     table_type: str | None = None,
+    more: Mapping[str, str] | None = None,
 ) -> hudi.Table:
     options = {**FAST, **format_under_test.options, "hoodie.table.format": format_under_test.name}
+    options |= more or {}
     if partition_by == BY_DAY:
         options |= {
             "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",

@@ -6,15 +6,17 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from deltalake import DeltaTable, write_deltalake
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from hudi_conformance.formats import TwoStepFormat, TwoStepFormatSuite
 from hudi_conformance.formats.under_test import Row
 
 
 def by_deltalake(path: Path) -> Iterable[Row]:
-    """The rows of a table as delta-rs reads them."""
-    rows: list[Row] = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    """The rows of a table as delta-rs reads them, deletion vectors and all."""
+    query = QueryBuilder().register("found", DeltaTable(str(path)))
+    rows: list[Row] = pa.table(query.execute("select * from found").read_all()).to_pylist()
     return rows
 
 
