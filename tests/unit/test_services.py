@@ -656,7 +656,7 @@ NAME = BaseFileName.parse(f"f-0_0-0-0_{TIME}.parquet")
 def record() -> AdoptionRecord:
     assert NAME is not None
     config = TableConfig(name="t", record_key_fields=("id",))
-    place = AdoptedFile("a b.parquet", PartitionPath("p=1"), NAME, 5, 6)
+    place = AdoptedFile("a b.parquet", PartitionPath("p=1"), NAME, 5, 6, 4)
     return AdoptionRecord(TIME, properties_of(config), PLAIN, (place,))
 
 
