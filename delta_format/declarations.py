@@ -36,6 +36,7 @@ _FEATURES_OF_WRITERS: Final = (
 """Features of writer versions that list none."""
 _HARMLESS: Final = frozenset(name for _, name in _FEATURES_OF_WRITERS) | {_ZONELESS}
 """Features under which files can be added and removed as they are."""
+_MAPPING_MODE: Final = "delta.columnMapping.mode"
 _APPEND_ONLY: Final = "delta.appendOnly"
 
 
@@ -89,13 +90,17 @@ def next_declaration(head: Head, wanted: Declaration) -> list[LogAction]:
     return found
 
 
-def says_rows(protocol: ProtocolVersions) -> bool:
-    """Whether the files of a log are its rows, but for deleted ones, and found by names.
+def says_rows(table: DeltaTable) -> bool:
+    """Whether the files of a log are its rows, but for deleted ones.
 
-    Mapped columns make it otherwise.
+    Columns are found by names, those of the log or others that it says.
     """
-    known = {_ZONELESS, FEATURE}
-    return protocol.min_reader_version == 1 or {*(protocol.reader_features or ("?",))} <= known
+    protocol, mode = table.protocol(), table.metadata().configuration.get(_MAPPING_MODE, "none")
+    if mode not in ("none", "name"):
+        return False
+    if protocol.min_reader_version < _WITH_FEATURES[0]:
+        return True
+    return {*(protocol.reader_features or ("?",))} <= {_ZONELESS, FEATURE, "columnMapping"}
 
 
 def is_plain(meta_client: MetaClientView, head: Head) -> bool:

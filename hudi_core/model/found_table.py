@@ -50,6 +50,9 @@ class FoundTable:
         The files of the present state, in Parquet.
     version
         The format's own id of that state.
+    stored
+        The columns as the files call them, each in the place of that of ``schema`` that it is;
+        ``None`` where the files have the same names, or ids.
     deletes_by_position
         Whether the format may delete rows of a file without writing another one. The table that it
         becomes deletes them so, too.
@@ -60,3 +63,4 @@ class FoundTable:
     files: tuple[FoundFile, ...]
     version: str
     deletes_by_position: bool = False
+    stored: pa.Schema | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import json
 import shutil
 from collections import Counter
@@ -290,6 +291,90 @@ def test_a_partitioned_delta_table_is_written_anew(path: Path, tmp_path: Path) -
     table = agree(target)
     assert (table.format, table.config.partition_fields) == ("delta", ("city",))
     assert bag(by_delta(path)) == bag(ROWS)
+
+
+def mapped(path: Path, mode: str) -> pa.Table:
+    """A Delta table whose columns, and members of them, have other names in the files; its rows."""
+    inner = [{"x": 1, "y": ["a"]}, None, {"x": None, "y": None}]
+    named = pa.table(
+        {
+            "id": ["a", "b", "c"],
+            "part": ["p", "q", None],
+            "inner": inner,
+            "all": [[{"n": 1}, None], None, []],
+            "map": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+
+    def physical(name: str) -> str:
+        return name if name == "key_value" else f"col-{name}"
+
+    def field(one: pa.Field) -> pa.Field:
+        return pa.field(physical(one.name), kind(one.type))
+
+    def kind(of: pa.DataType) -> pa.DataType:
+        if pa.types.is_struct(of):
+            return pa.struct([field(one) for one in of])
+        return pa.list_(kind(of.value_type)) if pa.types.is_list(of) else of
+
+    def members(of: Any) -> Any:
+        match of:
+            case dict():
+                return {physical(name): members(value) for name, value in of.items()}
+            case list():
+                return [one if isinstance(one, tuple) else members(one) for one in of]
+        return of
+
+    numbers = itertools.count(1)
+
+    def say(of: Any) -> None:
+        for one in of.get("fields", ()):
+            name = one["name"].removeprefix("col-")
+            one["metadata"] = {
+                "delta.columnMapping.id": next(numbers),
+                "delta.columnMapping.physicalName": one["name"],
+            }
+            one["name"] = name
+        for value in of.values():
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, dict):
+                    say(one)
+
+    stored = pa.schema([field(one) for one in named.schema])
+    rows = [members(one) for one in named.to_pylist()]
+    write_deltalake(path, pa.Table.from_pylist(rows, stored), partition_by=["col-part"])
+    log = path / "_delta_log" / f"{0:020d}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "protocol" in action:
+            action["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+        if "metaData" in action:
+            schema = json.loads(action["metaData"]["schemaString"])
+            say(schema)
+            action["metaData"] |= {
+                "schemaString": json.dumps(schema),
+                "partitionColumns": ["part"],
+                "configuration": {"delta.columnMapping.mode": mode},
+            }
+    log.write_text("\n".join(map(json.dumps, actions)))
+    return named
+
+
+def test_a_delta_table_with_mapped_columns_is_written_anew(path: Path, tmp_path: Path) -> None:
+    rows = mapped(path, "name")
+    with pytest.raises(errors.HudiError, match="the rules of reader version 2"):
+        hudi.Table.adopt(path, record_key="id")
+    assert not (path / ".hoodie").exists()
+    hudi.Table.adopt(path, record_key="id", rewrite=tmp_path / "new", format="native")
+    found = hudi.Table.open(tmp_path / "new").to_arrow()
+    assert bag(found, rows.column_names) == bag(rows)
+
+
+def test_a_delta_table_with_columns_by_ids_is_refused(path: Path, tmp_path: Path) -> None:
+    mapped(path, "id")
+    with pytest.raises(errors.UnsupportedTableError, match="column mapping"):
+        hudi.Table.adopt(path, record_key="id", rewrite=tmp_path / "new", format="native")
+    assert not (tmp_path / "new").exists()
 
 
 def test_without_a_metadata_table_former_states_end(path: Path) -> None:

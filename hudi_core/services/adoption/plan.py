@@ -271,6 +271,8 @@ def _obstacles(
             "its format deletes rows by their positions, which only tables of the type "
             f"MERGE_ON_READ and the mode split do ({TableKeys.table_type.key})"
         )
+    if folder.found.table.stored is not None:
+        found.append("its files call columns otherwise than its format does")
     bad = [one for one in files if one.obstacle is not None]
     found += [f"{one.file.path}: {one.obstacle}" for one in bad[:_SHOWN]]
     if len(bad) > _SHOWN:

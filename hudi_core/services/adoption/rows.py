@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import DataFileError, NotATableError, SchemaError
@@ -25,10 +27,14 @@ from hudi_core.table_handle import OpenTable
 
 @dataclass(frozen=True, slots=True)
 class AdoptedRows:
-    """The rows of a folder."""
+    """The rows of a folder.
+
+    ``stored`` are the columns of ``schema`` as the files call them, where that differs.
+    """
 
     folder: Folder
     schema: pa.Schema
+    stored: pa.Schema | None = None
 
     @classmethod
     def of(cls, folder: Folder) -> AdoptedRows:
@@ -36,8 +42,13 @@ class AdoptedRows:
 
         Nothing but the list of its files is read.
         """
-        own = [one for one in folder.found.table.schema if one.name not in META_COLUMNS]
-        return cls(folder, pa.schema(own))
+        table = folder.found.table
+        places = [at for at, one in enumerate(table.schema) if one.name not in META_COLUMNS]
+        schema, stored = (
+            None if of is None else pa.schema([of.field(at) for at in places])
+            for of in (table.schema, table.stored)
+        )
+        return cls(folder, schema, stored)
 
     def read(self) -> pa.RecordBatchReader:
         """Return the rows as a stream, file by file.
@@ -87,8 +98,17 @@ class AdoptedRows:
             raise DataFileError(path, str(error)) from error
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        files = self.folder.found.table.files
-        return rows_of_files(self.folder.opened, files, self.schema, self.folder.progress)
+        files, stored = self.folder.found.table.files, self.stored
+        if stored is None:
+            yield from rows_of_files(self.folder.opened, files, self.schema, self.folder.progress)
+            return
+        names = dict(zip(self.schema.names, stored.names, strict=True))
+        files = tuple(
+            replace(one, values={names[name]: value for name, value in one.values.items()})
+            for one in files
+        )
+        for batch in rows_of_files(self.folder.opened, files, stored, self.folder.progress):
+            yield renamed_rows(batch, self.schema)
 
 
 def rows_of_files(
@@ -110,6 +130,37 @@ def rows_of_files(
         except (OSError, pa.ArrowInvalid) as error:
             raise DataFileError(file.path, str(error)) from error
         progress(done, len(files))
+
+
+def renamed_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows in columns of the same types and of other names, also of members of structs."""
+    columns = zip(rows.columns, schema, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [_renamed(column, field.type) for column, field in columns], schema=schema
+    )
+
+
+def _renamed(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if not pt.is_nested(kind):
+        return array
+    nulls = array.is_null()
+    if pt.is_struct(kind):
+        members = zip(array.flatten(), kind, strict=True)
+        children = [_renamed(child, field.type) for child, field in members]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=nulls)
+    # without what the null ones may hide
+    there = array.filter(array.is_valid())
+    counts = np.zeros(len(array), np.int64)
+    counts[array.is_valid().to_numpy(zero_copy_only=False)] = np.diff(there.offsets.to_numpy())
+    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    if pt.is_map(kind):
+        keys, items = (
+            _renamed(found, own)
+            for found, own in ((there.keys, kind.key_type), (there.items, kind.item_type))
+        )
+        return pa.MapArray.from_arrays(offsets, keys, items, kind, mask=nulls)
+    values = _renamed(there.flatten(), kind.value_type)
+    return pa.ListArray.from_arrays(offsets, values, kind, mask=nulls)
 
 
 def columns_of_file(
