@@ -77,7 +77,7 @@ def _with_dead_rows(
     change: Change,
     dead: Mapping[str, Positions],
 ) -> list[tuple[LiveFile, Positions]]:
-    """Present files that lose rows, each with all positions of those that it has lost."""
+    """Present files that lose rows, each with all that it has lost."""
     new = {file.path for file in change.new_files}
     files = named.at_paths(dead.keys() - new)
     missing = dead.keys() - new - {*map(_path, files)}

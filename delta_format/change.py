@@ -83,7 +83,7 @@ def change_of_write(
     statuses: Sequence[WriteStatus],
     views: FileSystemViewManager | None,
 ) -> Change:
-    """The files that a write adds and removes, and rows that it deletes in others.
+    """The files that a write adds and removes, and rows it deletes.
 
     Statistics that ``statuses`` lack are read from the footers.
     """
@@ -113,7 +113,7 @@ def change_of_write(
 def _deleted(
     meta_client: MetaClientView, metadata: CommitMetadata, views: FileSystemViewManager | None
 ) -> dict[str, Positions]:
-    """The rows that a write deletes by their positions, by the paths of files."""
+    """The positions of rows that a write deletes, by files."""
     partitions = sorted(PartitionPath(one) for one in metadata.partition_to_write_stats)
     if views is None or not is_split(meta_client):
         return {}

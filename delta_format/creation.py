@@ -284,7 +284,10 @@ def _declaration(meta_client: MetaClientView, first: _First) -> Declaration:
 def _vectors(
     meta_client: MetaClientView, first: _First, live: Iterable[LiveFile] = ()
 ) -> dict[str, Vector]:
-    """The vectors of the present files, by paths: a present one of the same rows stays."""
+    """The vectors of the present files, by paths.
+
+    One that is there, of the same rows, stays.
+    """
     found = {
         file.path: file.vector
         for file in live

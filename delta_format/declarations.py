@@ -91,7 +91,7 @@ def next_declaration(head: Head, wanted: Declaration) -> list[LogAction]:
 
 
 def says_rows(table: DeltaTable) -> bool:
-    """Whether the files of a log are its rows, but for deleted ones.
+    """Whether the rows of files, but for deleted ones, are the table's.
 
     Columns are found by names, those of the log or others that it says.
     """

@@ -82,7 +82,7 @@ def _has_all(
 
 
 def _has_same_vectors(meta_client: MetaClientView, head: Head, foreign: ForeignVersions) -> bool:
-    """Whether others have left the files of Hudi's last state the rows that these have."""
+    """Whether the files of Hudi's last state have the same rows still."""
     if foreign.hudi_version is None:
         return False
     then, now = (

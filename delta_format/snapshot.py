@@ -52,7 +52,7 @@ class LiveFile:
 
     @property
     def identity(self) -> tuple[str, str | None]:
-        """What readers of the log take for one file: with other rows it is another."""
+        """What readers of the log take for one file."""
         return self.spelling, identity_of(self.vector)
 
     @property

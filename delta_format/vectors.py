@@ -1,4 +1,4 @@
-"""Deletion vectors of a Delta log: positions of rows that a data file holds and a version does not.
+"""Deletion vectors of a Delta log: positions of deleted rows.
 
 An action that adds a file may name one. It is in the action itself, where it is small, or in a file
 that begins with the byte 1 and has any number of them, each in a frame. Files of vectors that are
@@ -209,9 +209,10 @@ def require_vectors(meta_client: MetaClientView, vectors: Iterable[Vector | None
 def new_vectors(
     meta_client: MetaClientView, instant: Instant, dead: Mapping[str, Positions]
 ) -> dict[str, Vector]:
-    """Make the vectors of some files, and the file that large ones are in.
+    """Make the vectors of some files.
 
-    ``dead`` are distinct, ascending positions by path. Files without any get none.
+    ``dead`` are distinct, ascending positions by path. Files without any get none. Large vectors
+    share a file.
     """
     found: dict[str, Vector] = {}
     name = _name(instant)
@@ -242,7 +243,7 @@ def joined(parts: Iterable[Positions]) -> Positions:
 
 
 def forget_vectors(meta_client: MetaClientView, instant: Instant) -> None:
-    """Delete the files of vectors that an instant made, which is taken out of the log."""
+    """Delete the files of vectors of an instant that is taken out."""
     if not is_split(meta_client):
         return
     begin = _of_time(instant.requested_time)
@@ -283,7 +284,7 @@ def _ever_named(meta_client: MetaClientView) -> Iterator[Vector]:
 
 
 def _stored(meta_client: MetaClientView) -> dict[str, bytes]:
-    """The ids of the files of vectors that are made here, by their paths."""
+    """The ids of the files of vectors made here, by their paths."""
     found: dict[str, bytes] = {}
     for one in meta_client.root.list(FOLDER):
         text = one.name.removeprefix("deletion_vector_").removesuffix(".bin")
@@ -307,7 +308,7 @@ def _of_time(time: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The vectors of a version, and what proves which log it is of; see the log's reports."""
+    """The vectors of a version, and what proves its log."""
 
     version: int
     tag: str
@@ -327,7 +328,7 @@ class LogVectors:
 
     @cached_property
     def by_file(self) -> Mapping[str, Vector]:
-        """The vectors, by the paths of their files as the log spells them."""
+        """The vectors, by the paths of files as the log spells them."""
         with translated(root_of(self._client)):
             features = self._table.protocol().reader_features
         if FEATURE not in (features or ()):
@@ -409,7 +410,7 @@ def has_vectors(checkpoint: pa.Schema, action: str) -> bool:
 
 
 def actions_with_vectors(data: bytes) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the actions of a version that name a vector, with what they do."""
+    """Yield the actions of a version that name a vector."""
     for line in data.splitlines():
         if _NAMES_ONE in line:
             for name, action in json.loads(line).items():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from hudi import HudiTableBuilder
 from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
@@ -22,6 +22,7 @@ from tests.crash.place import Place, place_of
 COLUMNS = ("id", "part", "ts")
 TAKEN_KEY = "hudi.step-of"
 _VERSION = re.compile(r"metadata/v[0-9]+\.metadata\.json")
+_WRITES = ("commit", "deltacommit", "replacecommit")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = tuple[str, str, int]
@@ -204,23 +205,22 @@ class DeltaReader:
         self._table = self._open()
 
     def rows(self) -> list[Row]:
-        return as_tuples(self._table.to_pyarrow_table(columns=list(COLUMNS)))
+        return as_tuples(_by_kernel(self._table))
 
     def by_path(self) -> list[Row]:
         return self.rows()
 
     def rows_at(self, version: str) -> list[Row]:
-        table = self._open(int(version))
-        return as_tuples(table.to_pyarrow_table(columns=list(COLUMNS)))
+        return as_tuples(_by_kernel(self._open(int(version))))
 
     def instants(self) -> Sequence[Recorded]:
-        return [one for one in self._recorded() if one.action in ("commit", "replacecommit")]
+        return [one for one in self._recorded() if one.action in _WRITES]
 
     def states(self) -> Sequence[Recorded]:
         return self.instants()
 
     def other_instants(self) -> Sequence[Recorded]:
-        return [one for one in self._recorded() if one.action not in ("commit", "replacecommit")]
+        return [one for one in self._recorded() if one.action not in _WRITES]
 
     def watermark(self) -> str | None:
         millis = self._table.transaction_version(WATERMARK_KEY)
@@ -258,6 +258,12 @@ class DeltaReader:
                     )
                 )
         return found
+
+
+def _by_kernel(table: DeltaTable) -> pa.Table:
+    """The rows, without those that deletion vectors take out."""
+    query = QueryBuilder().register("t", table)
+    return pa.table(query.execute(f"select {', '.join(COLUMNS)} from t").read_all())
 
 
 def _takes_back(info: Mapping[str, Any]) -> bool:

@@ -290,7 +290,7 @@ def _found(client: TableMetaClient, record: AdoptionRecord) -> FoundTable | None
 
 
 def _dead(client: TableMetaClient, record: AdoptionRecord) -> Iterator[Adopted]:
-    """Yield the files with dead rows; the format names them by what they were called."""
+    """Yield the files with dead rows, by their former names."""
     table = _found(client, record)
     files = {} if table is None else {one.path: one for one in table.files}
     for one in record.placements:

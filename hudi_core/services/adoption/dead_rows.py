@@ -1,4 +1,4 @@
-"""Rows that a format has deleted in its files, as the logs of an adopted table.
+"""Rows that a format has deleted in files, as logs.
 
 The files become base files as they are. In a Hudi table the positions of such rows are in a log
 file of their file group, beside the keys, by which readers that merge by keys leave them out.
@@ -38,9 +38,9 @@ def log_name(base: BaseFileName, instant: InstantTime) -> LogFileName:
 def delete_dead_rows(
     client: TableMetaClient, instant: InstantTime, found: Callable[[], Iterable[Adopted]]
 ) -> None:
-    """Make the commit that deletes the dead rows of files, unless it is there.
+    """Make the commit that deletes the dead rows of files.
 
-    What a run before has left of it is gone on with: it writes the same.
+    One that is there stays; what a run before has left of it is gone on with.
     """
     done = client.timeline().find(instant)
     if done is not None and done.is_completed:

@@ -133,7 +133,7 @@ def rows_of_files(
 
 
 def renamed_rows(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows in columns of the same types and of other names, also of members of structs."""
+    """Rows in columns of other names, also of members of structs."""
     columns = zip(rows.columns, schema, strict=True)
     return pa.RecordBatch.from_arrays(
         [_renamed(column, field.type) for column, field in columns], schema=schema

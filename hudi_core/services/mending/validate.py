@@ -447,7 +447,7 @@ class _Comparison:
                 self._say(Source.FORMAT, f"file {path}", "named", "not named")
 
     def _dead_rows(self, stored: Mapping[str, FileSlice]) -> dict[str, int] | None:
-        """Rows that log files delete by their positions, by base file; ``None`` if not known."""
+        """Rows that log files delete, by base file; ``None`` if not known."""
         if not self._client.config.is_split:
             return None
         try:
