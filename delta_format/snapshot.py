@@ -205,6 +205,15 @@ class Snapshot:
 
     def _at_paths(self, paths: Collection[str]) -> pa.Table:
         wanted = pa.array(sorted(paths), pa.string())
+        ids = {path.rpartition("/")[2].partition("_")[0] for path in paths}
+        near = self._actions.filter(
+            pc.is_in(pc.cast(self._file_ids, pa.string()), pa.array(sorted(ids), pa.string()))
+        )
+        names = pa.array(map(self._path, near.column("path").to_pylist()), pa.string())
+        found = near.filter(pc.is_in(names, value_set=wanted))
+        if len(found) == len(paths):
+            return found
+        # names of others may be spelled in some way that has no such id
         return self._actions.filter(pc.is_in(self._paths, value_set=wanted))
 
 

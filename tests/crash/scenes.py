@@ -193,7 +193,8 @@ def _split_scenes() -> Mapping[str, Scene]:
         "run_clustering": Scene("run_clustering", made=partial(create_scheduled, kind=SPLIT)),
         "purge": Scene("purge", made=made_old, is_repeated=True),
     }
-    return {f"{SPLIT}_{name}": replace(one, formats=("native",)) for name, one in scenes.items()}
+    formats = ("native", "delta")
+    return {f"{SPLIT}_{name}": replace(one, formats=formats) for name, one in scenes.items()}
 
 
 def _creating(action: str, formats: Collection[str], *wounds: Wound) -> Scene:
