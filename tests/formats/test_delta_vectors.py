@@ -79,6 +79,7 @@ def agree(path: Path) -> Held:
     Files of other engines may keep their names beside those of Hudi.
     """
     found = held(reopened(path).to_arrow().to_pylist())
+    assert reopened(path).count() == len(found)
     assert by_datafusion(path) == found
     assert by_polars(path) == found
     assert held(by_hudi_rs(path)) == found
