@@ -144,7 +144,7 @@ def test_what_names_logs_is_in_the_way(tmp_path: Path) -> None:
     assert kind_of(table) == COW
 
 
-@pytest.mark.parametrize("name", ["iceberg", "delta"])
+@pytest.mark.parametrize("name", ["iceberg"])
 def test_a_format_without_logs_keeps_its_type(tmp_path: Path, name: str) -> None:
     table = made(tmp_path / "t", **{"hoodie.table.format": name})
     with pytest.raises(
