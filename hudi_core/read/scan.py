@@ -323,7 +323,7 @@ class FileScan:
                 yield from (batch for batch in self._wanted(rows).to_batches() if batch.num_rows)
 
     def row_count(self, file: PlannedSlice) -> int:
-        """How many rows a slice with logs has; those of its base file are not read."""
+        """How many rows a slice with logs has; its footer is read."""
         base = _StoredBase.of(self, file) if file.has_base else None
         stored = 0 if base is None else base.row_count
         with self._logs(file, base) as logs:

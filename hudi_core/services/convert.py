@@ -485,7 +485,8 @@ def _require_type(
     client = table.client
     require_recoverable(client)
     row = TableKeys.merge_on_read_mode
-    mode = row.read(options)
+    # of a table that has had one, options go on naming its mode
+    mode = row.read(options) if to is TableType.MERGE_ON_READ else row.default
     wanted = replace(client.config, table_type=to, merge_on_read_mode=mode)
     require_possible_mode(wanted, options)
     wanted = with_mode(wanted, table.host, options)

@@ -12,7 +12,6 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import (
     CommitConflictError,
-    InvalidOptionError,
     OptionConflictError,
     TableServiceError,
     UnsupportedCapabilityError,
@@ -275,8 +274,9 @@ def test_a_table_becomes_split_and_goes_back(tmp_path: Path) -> None:
     assert values(table) == by_judge(table) == {"a1": "new", "a2": ""}
     table.convert_type("MERGE_ON_READ")
     assert hudi.Table.open(table.path).config.merge_on_read_mode == "logs"
-    with pytest.raises(InvalidOptionError, match="only MERGE_ON_READ has modes"):
-        table.convert_type("COPY_ON_WRITE", options={MODE: "split"})
+    again = made(tmp_path / "again")
+    assert again.convert_type("COPY_ON_WRITE").is_made  # its options name the mode
+    assert again.upsert(lettered("a1", ts=2, v="new")).action == "commit"
 
 
 def test_a_purge_erases_dead_rows(tmp_path: Path) -> None:
