@@ -22,10 +22,10 @@ from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.table.metadata import (
     TableMetadata,
     TableMetadataUtil,
-    TableMetadataV2,
-    TableMetadataV3,
+    TableMetadataV1,
 )
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
+from pyiceberg.typedef import IcebergBaseModel
 
 from hudi_core.spi import (
     AlreadyExistsError,
@@ -41,9 +41,10 @@ from hudi_core.spi import (
 )
 from iceberg_format.files import MAX_BYTES, TableFiles, require_numbered_versions
 from iceberg_format.lineage import ForeignSnapshots, foreign_snapshots, lineage_of, newest_of_hudi
+from iceberg_format.manifest_files import SECOND, THIRD, Metadata
 
-WRITTEN: Final = 2
-"""Version of the Iceberg format that tables have."""
+VERSION_KEY: Final = "hudi.format-version"
+"""Property of a table that was asked for in another version of the format than 2."""
 HINT: Final = "version-hint.text"
 KEPT_VERSIONS: Final = 100
 """Older metadata files are deleted. A reader, or a writer that sleeps, may still hold one."""
@@ -66,13 +67,22 @@ class RefusedByCatalogError(Exception):
 class TableState:
     """One version of the Iceberg table.
 
-    ``location`` is the URI of the metadata file. A ``format_version`` other than the one written
-    here is the work of another writer.
+    ``location`` is the URI of the metadata file.
     """
 
-    metadata: TableMetadataV2
+    metadata: Metadata
     location: str
-    format_version: int = WRITTEN
+
+    @property
+    def format_version(self) -> int:
+        """Version of the Iceberg format."""
+        return self.metadata.format_version
+
+    @property
+    def is_upgraded(self) -> bool:
+        """Whether another writer has changed the version of the format."""
+        asked = self.metadata.properties.get(VERSION_KEY, str(SECOND))
+        return str(self.format_version) != asked
 
     @cached_property
     def lineage(self) -> Lineage:
@@ -83,7 +93,7 @@ class TableState:
     def foreign(self) -> ForeignSnapshots | None:
         """Snapshots, or a format version, that Hudi did not make."""
         found = foreign_snapshots(self.metadata)
-        if found is None and self.format_version != WRITTEN:
+        if found is None and self.is_upgraded:
             return ForeignSnapshots((), newest_of_hudi(self.metadata))
         return found
 
@@ -134,7 +144,7 @@ class IcebergCatalog(Protocol):
         """Refuse a table that could not be made here; nothing is changed."""
         ...
 
-    def create(self, metadata: TableMetadataV2) -> TableState:
+    def create(self, metadata: Metadata) -> TableState:
         """Make the first version."""
         ...
 
@@ -142,7 +152,7 @@ class IcebergCatalog(Protocol):
         """Return the folder's newest version number; 0 without one."""
         ...
 
-    def replace(self, metadata: TableMetadataV2, seen: int) -> TableState:
+    def replace(self, metadata: Metadata, seen: int) -> TableState:
         """Make this the current version, whatever is there.
 
         Damaged or not.
@@ -233,13 +243,13 @@ class FolderCatalog:
     def newest(self) -> int:
         return max(self._versions(), default=0)
 
-    def close(self, metadata: TableMetadataV2, name: str, seen: int) -> TableState:
+    def close(self, metadata: Metadata, name: str, seen: int) -> TableState:
         """Put a last version before a named catalog takes over."""
         properties = {**metadata.properties, MOVED_KEY: name}
         last = metadata.model_copy(update={"properties": properties})
         return self._next(last, seen + 1)
 
-    def reopen(self, metadata: TableMetadataV2, closed: TableState) -> None:
+    def reopen(self, metadata: Metadata, closed: TableState) -> None:
         """Put the version after the last one: no catalog has taken over."""
         self._next(metadata, self._number(closed) + 1)
 
@@ -260,14 +270,14 @@ class FolderCatalog:
     def check(self) -> None:
         """The folder is the table's own."""
 
-    def create(self, metadata: TableMetadataV2) -> TableState:
+    def create(self, metadata: Metadata) -> TableState:
         if self._versions():
             raise CommitFailedException("The folder holds an Iceberg table already")
         # first: who is given the path finds the first version by it alone
         self._point_at(1)
         return self._put(metadata, 1)
 
-    def replace(self, metadata: TableMetadataV2, seen: int) -> TableState:
+    def replace(self, metadata: Metadata, seen: int) -> TableState:
         if not seen:
             require_numbered_versions(self.files, self.folder)
         made = self._put(metadata, seen + 1)
@@ -296,7 +306,7 @@ class FolderCatalog:
         return made
 
     def _put(self, metadata: TableMetadata, number: int) -> TableState:
-        path, data = self._path(number), metadata.model_dump_json().encode()
+        path, data = self._path(number), metadata_json(metadata)
         try:
             self.files.storage.put_if_absent(path, data)
         except AlreadyExistsError as error:
@@ -356,18 +366,20 @@ def forget_older(files: TableFiles, before: TableState, after: TableState) -> No
 
 def state_of(metadata: TableMetadata, where: str) -> TableState:
     """Return a version of the table that a metadata file holds."""
-    number = metadata.format_version
-    if isinstance(metadata, TableMetadataV2):
+    if not isinstance(metadata, TableMetadataV1):
         return TableState(metadata, where)
-    if isinstance(metadata, TableMetadataV3):
-        # what the snapshots of Hudi hold is the same in both
-        older = metadata.model_dump(by_alias=True) | {"format-version": WRITTEN}
-        return TableState(TableMetadataV2.model_validate(older), where, number)
     raise UnsupportedTableError(
         where,
-        f"is of version {number} of the Iceberg format, and version {WRITTEN} is written here",
-        f"Have its engine upgrade the table to version {WRITTEN}.",
+        f"is of version 1 of the Iceberg format, and versions {SECOND} and {THIRD} are written "
+        "here",
+        f"Have its engine upgrade the table to version {SECOND}.",
     )
+
+
+def metadata_json(metadata: TableMetadata) -> bytes:
+    """The content of a metadata file."""
+    # pyiceberg refuses to write version 3, as its manifests are of version 2
+    return IcebergBaseModel.model_dump_json(metadata).encode()
 
 
 def parse_metadata(data: bytes, path: str) -> TableMetadata:

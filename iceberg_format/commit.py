@@ -8,7 +8,7 @@ decides: the answer to a commit that took place may be lost.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -41,6 +41,7 @@ from hudi_core.spi import (
     attempt,
 )
 from iceberg_format.catalog import RefusedByCatalogError, TableState
+from iceberg_format.deletes import Positions
 from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.lineage import (
     is_taken_out,
@@ -63,7 +64,7 @@ class Change:
     files are taken out; ``taken`` are paths of other writers' files, whose rows the ``added`` files
     have. ``schema`` is ``None`` where the columns stay, and its id does not matter. ``same_rows``:
     a replacement. ``by_names``: columns of an added file carry no field ids, and readers find them
-    by their names.
+    by their names. ``dead`` are positions of rows that are deleted of data files, by path.
     """
 
     keys: dict[str, str]
@@ -73,6 +74,7 @@ class Change:
     same_rows: bool = False
     taken: frozenset[str] = field(default_factory=frozenset)
     by_names: bool = False
+    dead: Mapping[str, Positions] = field(default_factory=dict)
 
 
 def publish(
@@ -193,13 +195,18 @@ def _changed(
     metadata = state.metadata
     parent = metadata.current_snapshot()
     snapshot_id = new_snapshot_id(metadata, str(instant))
-    files = store.rewrite(parent, snapshot_id, change.added, change.gone, change.taken)
+    files = store.rewrite(
+        parent, snapshot_id, change.added, change.gone, taken=change.taken, dead=change.dead
+    )
     if files.missing:
         # others may have come after those whose files are taken in
         require_hudi_lineage(table, state)
         raise _lacking(table, files.missing, instant)
     operation, counts = change_summary(
-        change.added, files.removed, summary_of(parent) if parent else {}, change.same_rows
+        (*change.added, *files.deletions),
+        (*files.removed, *files.former),
+        summary_of(parent) if parent else {},
+        change.same_rows,
     )
     schema_updates, schema_id = _schema_updates(metadata, change.schema)
     mapping = _mapping_updates(metadata, change)
@@ -240,15 +247,13 @@ def make_snapshot(
     schema_id: int,
 ) -> Snapshot:
     """Write the manifest list of a new snapshot; return the snapshot."""
-    number = store.metadata.last_sequence_number + 1
     above = parent.snapshot_id if parent else None
     return Snapshot.model_validate(
         {
             "snapshot-id": snapshot_id,
             "parent-snapshot-id": above,
-            "sequence-number": number,
             "timestamp-ms": max(timestamp_ms, store.metadata.last_updated_ms),
-            "manifest-list": store.write_list(manifests, snapshot_id, above, number),
+            **store.write_list(manifests, snapshot_id, above),
             "summary": summary,
             "schema-id": schema_id,
         }

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
-from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.metadata import TableMetadataV2, TableMetadataV3
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
-from pyiceberg.table.snapshots import MetadataLogEntry, SnapshotLogEntry, Summary
+from pyiceberg.table.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 
 from hudi_core.spi import (
@@ -31,13 +31,15 @@ from hudi_core.spi import (
     UnfinishedMoveError,
     UnsupportedTableError,
 )
-from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, WRITTEN, TableState
+from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, PREFIX, VERSION_KEY, TableState
 from iceberg_format.commit import make_snapshot, new_snapshot_id
 from iceberg_format.external import ExternalCatalog
 from iceberg_format.files import without_scheme
 from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.lineage import FIRST, STATE_KEY, newest_of_hudi
+from iceberg_format.manifest_files import SECOND, THIRD, Metadata
 from iceberg_format.manifests import ManifestStore
+from iceberg_format.options import VERSION
 from iceberg_format.partition import added_specs, partition_specs
 from iceberg_format.schema import NAMES_KEY, iceberg_schema, name_mapping
 from iceberg_format.summary import change_summary
@@ -60,7 +62,7 @@ class _First:
 
 def check(table: IcebergTable) -> None:
     """Refuse a Hudi table that has no Iceberg table; nothing is changed."""
-    _empty(table)
+    _require_writer(table, _empty(table))
     table.catalog.check()
 
 
@@ -81,6 +83,9 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
         before = table.catalog.load()
     except (CorruptMetadataError, UnfinishedMoveError, UnsupportedTableError):
         before = None
+    if before is not None and _is_third(before, empty.location):
+        empty = _third(empty, before.metadata)
+    _require_writer(table, empty)
     if before is not None and _is_of_others(before, empty.location):
         empty = _continued(before, empty)
     elif before is not None and before.metadata.location == empty.location:
@@ -103,20 +108,55 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
         ) from error
 
 
+def _is_third(state: TableState, location: str) -> bool:
+    """Whether a table of this folder is of version 3, which is not taken back.
+
+    One that another writer has made it, after Hudi's snapshots, is.
+    """
+    is_same = without_scheme(state.metadata.location) == without_scheme(location)
+    is_others = state.is_upgraded and newest_of_hudi(state.metadata) is not None
+    return is_same and state.format_version == THIRD and not is_others
+
+
+def _third(empty: Metadata, former: Metadata) -> Metadata:
+    """A table in version 3, whose rows get ids behind those that were given."""
+    given = former.next_row_id if isinstance(former, TableMetadataV3) else None
+    values = empty.model_dump(by_alias=True) | {"format-version": THIRD, "next-row-id": given or 0}
+    values["properties"] = {**empty.properties, VERSION_KEY: str(THIRD)}
+    return TableMetadataV3.model_validate(values)
+
+
+def _require_writer(table: IcebergTable, metadata: Metadata) -> None:
+    """Refuse version 3 in catalogs whose client writes version 2 alone."""
+    catalog = table.catalog
+    if not isinstance(catalog, ExternalCatalog) or metadata.format_version == SECOND:
+        return
+    if catalog.kind != "rest":
+        raise UnsupportedTableError(
+            table.client.base_path,
+            f"would be of version {THIRD} of the Iceberg format in a {catalog.kind} catalog, whose "
+            f"client, pyiceberg, writes version {SECOND} alone",
+            f"Ask for {PREFIX}{VERSION.name}={SECOND}, or keep the table in its folder or in a "
+            "REST catalog.",
+        )
+
+
 def _is_of_others(state: TableState, location: str) -> bool:
     """Whether no Hudi writer has made anything of a table."""
     is_same = without_scheme(state.metadata.location) == without_scheme(location)
-    is_known = state.format_version == WRITTEN and newest_of_hudi(state.metadata) is None
-    return is_same and is_known and bool(state.metadata.snapshots)
+    is_foreign = newest_of_hudi(state.metadata) is None
+    return is_same and is_foreign and bool(state.metadata.snapshots)
 
 
-def _continued(state: TableState, empty: TableMetadataV2) -> TableMetadataV2:
+def _continued(state: TableState, empty: Metadata) -> Metadata:
     """A table of another writer, continued as Hudi's.
 
     It gets the columns, partitions and properties of a new one. Its snapshots stay, and none of
     them is an ancestor of what follows.
     """
     former = state.metadata
+    if isinstance(empty, TableMetadataV3) and isinstance(former, TableMetadataV2):
+        former = _third(former, former)
     wanted = empty.schema()
     number = max(one.schema_id for one in former.schemas) + 1
     schema = wanted.model_copy(update={"schema_id": number})
@@ -156,7 +196,7 @@ def check_files(table: IcebergTable, view_manager: FileSystemViewManager) -> Non
     _existing(table, _empty(table), view_manager)
 
 
-def _from_folder(table: IcebergTable) -> TableMetadataV2 | None:
+def _from_folder(table: IcebergTable) -> Metadata | None:
     """Return the folder's state to continue, or ``None``."""
     if not isinstance(table.catalog, ExternalCatalog):
         return None
@@ -176,19 +216,22 @@ def _from_folder(table: IcebergTable) -> TableMetadataV2 | None:
     return state.metadata.model_copy(update={"properties": properties})
 
 
-def _whole(
-    table: IcebergTable, empty: TableMetadataV2, view_manager: FileSystemViewManager
-) -> TableMetadataV2:
+def _whole(table: IcebergTable, empty: Metadata, view_manager: FileSystemViewManager) -> Metadata:
     first = _existing(table, empty, view_manager)
     return _with_snapshot(table, empty, first)
 
 
-def _empty(table: IcebergTable) -> TableMetadataV2:
+def _empty(table: IcebergTable) -> Metadata:
     client = table.client
     schema = iceberg_schema(client.schema, 0, with_meta=client.config.populate_meta_fields)
     specs = partition_specs(client.config, schema)
-    return TableMetadataV2.model_validate(
+    version = VERSION.read(client)
+    more = {VERSION_KEY: str(version)} if version != SECOND else {}
+    kind: type[Metadata] = TableMetadataV2 if version == SECOND else TableMetadataV3
+    return kind.model_validate(
         {
+            "format-version": version,
+            **({} if version == SECOND else {"next-row-id": 0}),
             "location": table.files.root,
             "table-uuid": uuid.uuid4(),
             "last-updated-ms": int(time.time() * 1000),
@@ -209,13 +252,14 @@ def _empty(table: IcebergTable) -> TableMetadataV2:
                 # neither expire snapshots nor take files for orphans
                 "gc.enabled": "false",
                 "write.parquet.compression-codec": "zstd",
+                **more,
             },
         }
     )
 
 
 def _existing(
-    table: IcebergTable, metadata: TableMetadataV2, view_manager: FileSystemViewManager
+    table: IcebergTable, metadata: Metadata, view_manager: FileSystemViewManager
 ) -> _First:
     client = table.client
     completed = [one for one in client.timeline().instants if one.is_completed]
@@ -244,9 +288,7 @@ def _existing(
     return _First([one.file for one in files], watermark, by_names)
 
 
-def _with_snapshot(
-    table: IcebergTable, metadata: TableMetadataV2, first: _First
-) -> TableMetadataV2:
+def _with_snapshot(table: IcebergTable, metadata: Metadata, first: _First) -> Metadata:
     store = ManifestStore(table.files, table.folder, metadata)
     # not that of the first state of another time
     snapshot_id = new_snapshot_id(metadata, f"first {uuid.uuid4()}")
@@ -271,6 +313,7 @@ def _with_snapshot(
     return metadata.model_copy(
         update={
             "last_sequence_number": snapshot.sequence_number,
+            **_next_row(metadata, snapshot),
             "snapshots": [*metadata.snapshots, snapshot],
             "snapshot_log": [*metadata.snapshot_log, entry],
             "current_snapshot_id": snapshot_id,
@@ -278,3 +321,9 @@ def _with_snapshot(
             "properties": {**metadata.properties, **more},
         }
     )
+
+
+def _next_row(metadata: Metadata, snapshot: Snapshot) -> dict[str, int]:
+    if not isinstance(metadata, TableMetadataV3):
+        return {}
+    return {"next_row_id": (metadata.next_row_id or 0) + (snapshot.added_rows or 0)}

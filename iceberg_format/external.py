@@ -28,7 +28,6 @@ from pyiceberg.exceptions import (
     ValidationError,
 )
 from pyiceberg.table import CommitTableResponse, Table
-from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.update import (
     RemovePropertiesUpdate,
     SetPropertiesUpdate,
@@ -57,6 +56,7 @@ from iceberg_format.catalog import (
     TableState,
     forget_older,
     metadata_folder,
+    metadata_json,
     parse_metadata,
     state_of,
 )
@@ -71,6 +71,7 @@ from iceberg_format.connection import (
     new_path,
 )
 from iceberg_format.files import MAX_BYTES, TableFiles, without_scheme
+from iceberg_format.manifest_files import Metadata
 from iceberg_format.options import CREATE_NAMESPACE
 
 HELD_KEY: Final = "hudi.catalog"
@@ -143,13 +144,13 @@ class ExternalCatalog:
         elif not self.makes_namespace:
             raise self._no_namespace()
 
-    def create(self, metadata: TableMetadataV2) -> TableState:
+    def create(self, metadata: Metadata) -> TableState:
         seen = self.newest()
         if self.load() is not None:
             raise CommitFailedException(f"The catalog has a table {self.identifier} already")
         return self._register(metadata, seen)
 
-    def replace(self, metadata: TableMetadataV2, seen: int) -> TableState:
+    def replace(self, metadata: Metadata, seen: int) -> TableState:
         # the catalogs have no call for both at once; in between the table is not there
         try:
             if self._is_held():
@@ -213,7 +214,7 @@ class ExternalCatalog:
             raise RefusedByCatalogError(getattr(error, "message", None) or str(error)) from error
         raise error
 
-    def _register(self, metadata: TableMetadataV2, seen: int) -> TableState:
+    def _register(self, metadata: Metadata, seen: int) -> TableState:
         mine = {HELD_KEY: self.name}
         is_moved = self.former.newest() > 0
         if is_moved:
@@ -227,7 +228,7 @@ class ExternalCatalog:
         closed = self.former.close(taken, self.name, seen) if is_moved else None
         # behind what an earlier table of the folder has left, or it were taken for a copy
         path = new_path(self.folder, max((_number(one) + 1 for one in self._numbered()), default=0))
-        self.files.storage.put_if_absent(path, taken.model_dump_json().encode())
+        self.files.storage.put_if_absent(path, metadata_json(taken))
         where = self.files.uri(path)
         outcome = attempt(lambda: self.catalog.register_table(self.identifier, where))
         if isinstance(outcome, Raised):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pyiceberg.manifest import DataFileContent
 from pyiceberg.table.snapshots import Snapshot
 
 from hudi_core.spi import ForeignCommitError, TakenIn, warn_of_foreign_commits
-from iceberg_format.catalog import WRITTEN, TableState
-from iceberg_format.lineage import ForeignSnapshots, summary_of
+from iceberg_format.catalog import TableState
+from iceberg_format.deletes import identity
+from iceberg_format.lineage import ForeignSnapshots, newest_of_hudi, summary_of
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable, version_of
 
@@ -23,7 +23,7 @@ def require_hudi_lineage(
     foreign = state.foreign
     if foreign is None:
         return
-    is_foreign = foreign.hudi is None or state.format_version != WRITTEN
+    is_foreign = foreign.hudi is None or state.is_upgraded
     if taken is None or is_foreign or not _has_all(table, state, taken):
         raise _error(table, state, foreign)
 
@@ -46,18 +46,18 @@ def look_for_foreign(table: IcebergTable, state: TableState) -> None:
 def _has_all(table: IcebergTable, state: TableState, taken: TakenIn) -> bool:
     """Whether the files that are taken in are there, with all rows.
 
-    Which rows a delete file is about, its own rows say, and Hudi has none: with any, a change of
-    before may bring back rows that another writer has deleted since.
+    With deleted rows that Hudi does not have, a change of before may bring back rows that another
+    writer has deleted since.
     """
     current = state.metadata.current_snapshot()
     if current is None or not taken.files:
         return not taken.files
     store = ManifestStore(table.files, table.folder, state.metadata)
-    named = set()
-    for file in store.live(current):
-        if file.content is not DataFileContent.DATA:
-            return False
-        named.add(table.files.data_path(file.file_path))
+    hudi = newest_of_hudi(state.metadata)
+    own = set() if hudi is None else {identity(file) for file in store.deletions(hudi)}
+    if any(identity(file) not in own for file in store.deletions(current)):
+        return False
+    named = {table.files.data_path(file.file_path) for file in store.live(current)}
     return named.issuperset(taken.files)
 
 
@@ -65,7 +65,7 @@ def _error(table: IcebergTable, state: TableState, foreign: ForeignSnapshots) ->
     hudi = foreign.hudi
     current = state.metadata.current_snapshot()
     made = [_named(one) for one in reversed(foreign.snapshots)]
-    if state.format_version != WRITTEN:
+    if state.is_upgraded:
         made.append(f"version {state.format_version} of the format")
     return ForeignCommitError(
         table.client.base_path,

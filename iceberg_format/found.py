@@ -12,7 +12,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, TimestampType, TimestamptzType, TimeType
 
 from hudi_core.spi import FoundFile, FoundTable, UnsupportedTableError
-from iceberg_format.catalog import WRITTEN, TableState
+from iceberg_format.catalog import TableState
 from iceberg_format.files import require_numbered_versions
 from iceberg_format.manifests import CACHE, ManifestStore
 from iceberg_format.table import IcebergTable, version_of
@@ -31,13 +31,6 @@ def find_table(table: IcebergTable) -> FoundTable | None:
     if state is None:
         require_numbered_versions(table.files, table.folder)
         return None
-    if state.format_version != WRITTEN:
-        raise UnsupportedTableError(
-            table.client.base_path,
-            f"is of version {state.format_version} of the Iceberg format, and version {WRITTEN} is "
-            "written here",
-            "Write its rows into a new table.",
-        )
     metadata = state.metadata
     fields = metadata.spec().fields
     identity = all(isinstance(field.transform, IdentityTransform) for field in fields)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, ManifestContent
 
 from hudi_core.spi import PartitionPath
 from iceberg_format.lineage import kept_line
@@ -43,7 +43,7 @@ def forget_files() -> None:
 
 
 def files_of_snapshots(store: ManifestStore) -> FilesByPartition:
-    """The files of the current lineage's snapshots, by partition and path.
+    """The data files of the current lineage's snapshots, by partition and path.
 
     What a snapshot holds never changes, so only those since the last call are looked at, and the
     current one, whose damage shows only so. Listing 200 snapshots took 5 ms of each commit, and
@@ -63,6 +63,8 @@ def files_of_snapshots(store: ManifestStore) -> FilesByPartition:
         if number and snapshot.snapshot_id in known.snapshots:
             continue
         for manifest in store.manifests(snapshot):
+            if manifest.content is not ManifestContent.DATA:
+                continue
             if manifest.manifest_path in manifests:
                 continue
             manifests.add(manifest.manifest_path)

@@ -11,24 +11,21 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from pyiceberg.avro.codecs import AvroCompressionCodec
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import (
     DataFile,
+    DataFileContent,
+    ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
-    read_manifest_list,
-    write_manifest,
-    write_manifest_list,
 )
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 from pyiceberg.types import NestedField
@@ -43,14 +40,27 @@ from hudi_core.spi import (
     Raised,
     attempt,
 )
+from iceberg_format.deletes import (
+    Positions,
+    about,
+    read_deletions,
+    union,
+    write_deletions,
+)
 from iceberg_format.files import TableFiles
+from iceberg_format.manifest_files import (
+    ManifestOutput,
+    Metadata,
+    read_entries,
+    read_list,
+    write_list,
+)
 
 CHUNK: Final = 100
 """Files in a manifest."""
 SMALL: Final = CHUNK // 2
 FOLD_FROM: Final = 20
 """So many manifests with fewer than SMALL files are put together."""
-_CODEC: Final[AvroCompressionCodec] = "deflate"
 _REMEMBERED: Final = 512
 """Manifests whose entries are kept in memory."""
 
@@ -82,7 +92,7 @@ class EntryCache:
         return self._known(
             self._lists,
             uri,
-            lambda: tuple(readable(uri, lambda: read_manifest_list(files.new_input(uri)))),
+            lambda: tuple(readable(uri, lambda: read_list(files.new_input(uri)))),
         )
 
     def entries(self, files: TableFiles, manifest: ManifestFile) -> Entries:
@@ -91,7 +101,7 @@ class EntryCache:
         return self._known(
             self._entries,
             key,
-            lambda: tuple(readable(key, lambda: manifest.fetch_manifest_entry(files))),
+            lambda: tuple(readable(key, lambda: read_entries(files, manifest))),
         )
 
     def _known(self, kept: OrderedDict[str, T], key: str, read: Callable[[], T]) -> T:
@@ -116,12 +126,15 @@ class Rewritten:
     """The manifests of the next snapshot.
 
     ``removed`` are files that are not live any more; ``missing`` are file groups that should have
-    been taken out but have no live file.
+    been taken out but have no live file. ``deletions`` are files of deleted rows that came, and
+    ``former`` those that went.
     """
 
     manifests: tuple[ManifestFile, ...]
     removed: tuple[DataFile, ...]
     missing: frozenset[FileGroupId] = field(default_factory=frozenset)
+    deletions: tuple[DataFile, ...] = ()
+    former: tuple[DataFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +143,12 @@ class ManifestStore:
 
     files: TableFiles
     folder: str
-    metadata: TableMetadataV2
+    metadata: Metadata
+
+    @property
+    def version(self) -> int:
+        """Version of the format."""
+        return self.metadata.format_version
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
         """Return the manifests of a snapshot."""
@@ -138,11 +156,21 @@ class ManifestStore:
         is_past = snapshot.snapshot_id != self.metadata.current_snapshot_id
         return CACHE.manifests(self.files, snapshot.manifest_list, is_kept=is_past)
 
-    def live(self, snapshot: Snapshot) -> Iterable[DataFile]:
-        """Yield the files of a snapshot."""
+    def entries(self, snapshot: Snapshot, content: ManifestContent) -> Iterator[ManifestEntry]:
+        """Yield the live entries of a snapshot: of data, or of deleted rows."""
         for manifest in self.manifests(snapshot):
-            for entry in CACHE.entries(self.files, manifest):
-                yield entry.data_file
+            if manifest.content is content:
+                yield from CACHE.entries(self.files, manifest)
+
+    def live(self, snapshot: Snapshot) -> Iterator[DataFile]:
+        """Yield the data files of a snapshot."""
+        for entry in self.entries(snapshot, ManifestContent.DATA):
+            yield entry.data_file
+
+    def deletions(self, snapshot: Snapshot) -> Iterator[DataFile]:
+        """Yield the files of deleted rows of a snapshot."""
+        for entry in self.entries(snapshot, ManifestContent.DELETES):
+            yield entry.data_file
 
     def missing(
         self, snapshot: Snapshot | None, groups: frozenset[FileGroupId]
@@ -159,14 +187,13 @@ class ManifestStore:
         return frozenset(left)
 
     def write_list(
-        self, manifests: Sequence[ManifestFile], snapshot_id: int, parent: int | None, number: int
-    ) -> str:
-        """Write the list of a snapshot's manifests; return its URI."""
+        self, manifests: Sequence[ManifestFile], snapshot_id: int, parent: int | None
+    ) -> dict[str, str | int]:
+        """Write the list of a snapshot's manifests; return the fields of the snapshot by it."""
         uri = self.files.uri(f"{self.folder}/snap-{snapshot_id}-{uuid.uuid4()}.avro")
         output = self.files.new_output(uri)
-        with write_manifest_list(2, output, snapshot_id, parent, number, _CODEC) as writer:
-            writer.add_manifests(list(manifests))
-        return uri
+        numbers = write_list(self.metadata, output, manifests, snapshot_id, parent)
+        return {"manifest-list": uri, **numbers}
 
     def rewrite(
         self,
@@ -174,19 +201,23 @@ class ManifestStore:
         snapshot_id: int,
         added: Sequence[DataFile],
         gone: frozenset[FileGroupId],
+        *,
         taken: frozenset[str] = frozenset(),
+        dead: Mapping[str, Positions] | None = None,
     ) -> Rewritten:
         """Return the manifests after a change of files.
 
         ``snapshot`` is the one that is built on, ``snapshot_id`` that of the next. A file of
         ``added`` may be the next of a group in ``gone``; ``taken`` are paths of files of other
-        writers that are taken out.
+        writers that are taken out. ``dead`` are positions of rows that are deleted of data files,
+        by path, beside those that are already.
         """
-        before = [
+        all_before = [
             one
             for one in (self.manifests(snapshot) if snapshot else ())
             if one.has_added_files() or one.has_existing_files()
         ]
+        before = [one for one in all_before if one.content is ManifestContent.DATA]
 
         def is_out(entry: ManifestEntry) -> bool:
             file = entry.data_file
@@ -198,18 +229,75 @@ class ManifestStore:
         if taken or self._missing(touched, gone):
             touched = self._holding(before, is_out)  # also in partitions without an added file
         missing = self._missing(touched, gone)
+        manifests, out = self._replaced(before, touched, is_out, snapshot_id)
+        removed = tuple(one.data_file for one in out)
+        of_deletions = [one for one in all_before if one.content is ManifestContent.DELETES]
+        if not dead and not of_deletions:
+            return Rewritten((*self._written(added, snapshot_id), *manifests), removed, missing)
+        ends = {one.file_path for one in removed}
+        live = (
+            (self.files.data_path(one.file_path), one)
+            for manifest in before
+            for one in (entry.data_file for entry in CACHE.entries(self.files, manifest))
+            if one.file_path not in ends
+        )
+        whole = dead or {}
+        changed = {
+            one.file_path: (one, whole[path])
+            for path, one in (*((self.files.data_path(one.file_path), one) for one in added), *live)
+            if path in whole
+        }
+        if len(changed) != len(whole):
+            lost = whole.keys() - {self.files.data_path(uri) for uri in changed}
+            raise CorruptMetadataError(
+                min(lost), "rows of it are deleted, and the Iceberg table does not name it"
+            )
+        ends |= changed.keys()
+
+        def is_over(entry: ManifestEntry) -> bool:
+            return about(entry.data_file) in ends
+
+        holding = self._holding(of_deletions, is_over)
+        others, over = self._replaced(of_deletions, holding, is_over, snapshot_id)
+        former = tuple(one.data_file for one in over)
+        known = {
+            uri: positions
+            for file in former
+            if about(file) in changed
+            for uri, positions in read_deletions(self.files, file)
+        }
+        deletions = write_deletions(
+            self.files,
+            self.folder,
+            self.version,
+            [
+                (file, union(known.get(uri), positions))
+                for uri, (file, positions) in sorted(changed.items())
+            ],
+        )
+        new = (*self._written(added, snapshot_id), *self._written(deletions, snapshot_id))
+        return Rewritten((*new, *manifests, *others), removed, missing, tuple(deletions), former)
+
+    def _replaced(
+        self,
+        before: Sequence[ManifestFile],
+        touched: Sequence[tuple[ManifestFile, Entries]],
+        is_out: Callable[[ManifestEntry], bool],
+        snapshot_id: int,
+    ) -> tuple[list[ManifestFile], list[ManifestEntry]]:
+        """Manifests without some entries, small ones put together, and these entries."""
         rewritten: list[ManifestFile] = []
-        removed: list[DataFile] = []
+        removed: list[ManifestEntry] = []
         for manifest, entries in touched:
             out = [one for one in entries if is_out(one)]
             kept = [one for one in entries if not is_out(one)]
-            removed += [one.data_file for one in out]
-            rewritten.append(self._write(manifest.partition_spec_id, snapshot_id, kept, out))
+            removed += out
+            rewritten.append(
+                self._write(manifest.content, manifest.partition_spec_id, snapshot_id, kept, out)
+            )
         paths = {manifest.manifest_path for manifest, _ in touched}
         untouched = [one for one in before if one.manifest_path not in paths]
-        new = self._written(added, snapshot_id)
-        kept_manifests = self._folded(untouched, snapshot_id)
-        return Rewritten((*new, *rewritten, *kept_manifests), tuple(removed), missing)
+        return [*rewritten, *self._folded(untouched, snapshot_id)], removed
 
     def _holding(
         self, manifests: Sequence[ManifestFile], is_out: Callable[[ManifestEntry], bool]
@@ -277,10 +365,16 @@ class ManifestStore:
         for spec_id in sorted({one.spec_id for one in added}):
             rest = iter([one for one in entries if one.data_file.spec_id == spec_id])
             while chunk := list(islice(rest, CHUNK)):
-                made.append(self._write(spec_id, snapshot_id, chunk, []))
+                content = (
+                    ManifestContent.DATA
+                    if chunk[0].data_file.content is DataFileContent.DATA
+                    else ManifestContent.DELETES
+                )
+                made.append(self._write(content, spec_id, snapshot_id, chunk, []))
         return made
 
     def _folded(self, manifests: list[ManifestFile], snapshot_id: int) -> list[ManifestFile]:
+        """Manifests of one content; small ones are put together."""
         small = [one for one in manifests if _live_count(one) < SMALL]
         if len(small) < FOLD_FROM:
             return manifests
@@ -295,11 +389,12 @@ class ManifestStore:
             ]
             rest = iter(sorted(entries, key=lambda entry: _partition_key(entry.data_file)))
             while chunk := list(islice(rest, CHUNK)):
-                made.append(self._write(spec_id, snapshot_id, chunk, []))
+                made.append(self._write(small[0].content, spec_id, snapshot_id, chunk, []))
         return made
 
     def _write(
         self,
+        content: ManifestContent,
         spec_id: int,
         snapshot_id: int,
         live: Sequence[ManifestEntry],
@@ -307,9 +402,9 @@ class ManifestStore:
     ) -> ManifestFile:
         """Write a manifest: entries that are new, stay, or go."""
         uri = self.files.uri(f"{self.folder}/{uuid.uuid4()}-m0.avro")
-        spec, schema = self._spec(spec_id), self.metadata.schema()
+        spec = self._spec(spec_id)
         output = self.files.new_output(uri)
-        with write_manifest(2, spec, schema, output, snapshot_id, _CODEC) as writer:
+        with ManifestOutput(self.metadata, content, spec, output, snapshot_id) as writer:
             for entry in live:
                 if entry.snapshot_id == snapshot_id and entry.sequence_number is None:
                     writer.add(entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile, DataFileContent
-from pyiceberg.table.metadata import TableMetadataV2
 
 from hudi_core.spi import (
     FileColumns,
@@ -28,10 +28,12 @@ from hudi_core.spi import (
     fence,
 )
 from hudi_core.spi.files import bounds_to_array, field_id, leaves, table_lister
+from iceberg_format.deletes import about
 from iceberg_format.foreign import look_for_foreign
 from iceberg_format.kept_files import FilesByPartition, files_of_snapshots
 from iceberg_format.leftovers import leftovers
 from iceberg_format.lineage import watermark_of
+from iceberg_format.manifest_files import Metadata
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.schema import NAMES_KEY, mapped_names, name_mapping
 from iceberg_format.table import IcebergTable
@@ -103,16 +105,22 @@ class ManifestLister(FileIndex):
         current = self._metadata.current_snapshot()
         if current is None:
             return
-        store = ManifestStore(self.table.files, self.table.folder, self._metadata)
+        files = self.table.files
+        store = ManifestStore(files, self.table.folder, self._metadata)
         paths = {number: path for path, number in self.table.client.schema.field_ids().items()}
+        deleted: Counter[str] = Counter()
+        for file in store.deletions(current):
+            # rows of an equality delete are values, each of any number of rows
+            is_counted = file.content is DataFileContent.POSITION_DELETES
+            of = about(file) if is_counted else None
+            if of is None:
+                rows = file.record_count if is_counted else None
+                path = files.path(file.file_path)
+                yield NamedFile(path, file.file_size_in_bytes, 0, deleted_rows=rows)
+            else:
+                deleted[files.data_path(of)] += file.record_count
         for file in store.live(current):
-            path = self.table.files.data_path(file.file_path)
-            if file.content is not DataFileContent.DATA:
-                # rows of an equality delete are values, each of any number of rows
-                is_counted = file.content is DataFileContent.POSITION_DELETES
-                deleted = file.record_count if is_counted else None
-                yield NamedFile(path, file.file_size_in_bytes, 0, deleted_rows=deleted)
-                continue
+            path = files.data_path(file.file_path)
             kept = _Statistics.of(file)
             numbers = kept.nulls.keys() | kept.lows.keys() | kept.highs.keys()
             yield NamedFile(
@@ -123,6 +131,7 @@ class ManifestLister(FileIndex):
                     paths[number]: self._stated(kept, number)
                     for number in numbers & paths.keys() & self._types.keys()
                 },
+                deleted_rows=deleted[path],
             )
 
     def reads_old_lists(self) -> bool:
@@ -156,7 +165,7 @@ class ManifestLister(FileIndex):
         return StatedColumn(low, high, kept.nulls.get(number))
 
     @cached_property
-    def _metadata(self) -> TableMetadataV2:
+    def _metadata(self) -> Metadata:
         return self.table.load().metadata
 
     @cached_property
@@ -222,7 +231,7 @@ def _bound(kind: Any, data: bytes | None) -> Scalar | None:
     return found
 
 
-def _snapshots(metadata: TableMetadataV2) -> frozenset[int]:
+def _snapshots(metadata: Metadata) -> frozenset[int]:
     return frozenset(one.snapshot_id for one in metadata.snapshots)
 
 

@@ -61,5 +61,23 @@ WAREHOUSE: Final = FormatOption(
 OTHERS: Final = FormatOption(
     "catalog.", None, str, "Whatever else pyiceberg takes for a catalog of the type."
 )
+VERSION: Final = FormatOption(
+    "format-version",
+    2,
+    int,
+    "Version of the Iceberg format: with 3, which not all engines read, deleted rows are deletion "
+    "vectors, and rows have ids. Of a table that has 2, a repair with this option makes it 3.",
+    choices=("2", "3"),
+)
 
-OPTIONS: Final = (LOCATION, TYPE, NAME, IDENTIFIER, CREATE_NAMESPACE, URI, WAREHOUSE, OTHERS)
+OPTIONS: Final = (
+    VERSION,
+    LOCATION,
+    TYPE,
+    NAME,
+    IDENTIFIER,
+    CREATE_NAMESPACE,
+    URI,
+    WAREHOUSE,
+    OTHERS,
+)

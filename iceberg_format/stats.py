@@ -34,6 +34,7 @@ from pyiceberg.utils.truncate import (
 
 from hudi_core.spi import ColumnStats, CorruptMetadataError, Scalar, Storage, TableSchema
 from hudi_core.spi.files import columns_of_old_lists, field_id, footer_statistics, leaves
+from iceberg_format.manifest_files import new_file
 from iceberg_format.partition import partition_of
 
 BOUND_LENGTH: Final = 16
@@ -89,7 +90,7 @@ def data_file(
             bound = None if may_have_nan else _upper(kind, column.max_value)
             if bound is not None:
                 upper[number] = bound
-    found = DataFile.from_args(
+    found = new_file(
         content=DataFileContent.DATA,
         file_path=uri,
         file_format=FileFormat.PARQUET,
@@ -102,10 +103,6 @@ def data_file(
         nan_value_counts=nans,
         lower_bounds=lower,
         upper_bounds=upper,
-        key_metadata=None,
-        split_offsets=None,
-        equality_ids=None,
-        sort_order_id=None,
     )
     found.spec_id = spec_id
     return found

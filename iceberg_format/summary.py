@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table.snapshots import Operation
 
-_DELETES = ("total-delete-files", "total-position-deletes", "total-equality-deletes")
+from iceberg_format.manifest_files import vector_place
 
 
 def change_summary(
@@ -16,34 +16,62 @@ def change_summary(
     before: Mapping[str, str],
     same_rows: bool = False,
 ) -> tuple[Operation, dict[str, str]]:
-    """Return the operation of a snapshot and its counts."""
-    counted = {
-        "added-data-files": len(added),
-        "added-records": sum(one.record_count for one in added),
-        "added-files-size": sum(one.file_size_in_bytes for one in added),
-        "deleted-data-files": len(removed),
-        "deleted-records": sum(one.record_count for one in removed),
-        "removed-files-size": sum(one.file_size_in_bytes for one in removed),
-        "changed-partition-count": len(
-            {(one.spec_id, repr(one.partition)) for one in (*added, *removed)}
-        ),
+    """Return the operation of a snapshot and its counts.
+
+    Files are of data or of deleted rows.
+    """
+    came, went = _counts(added), _counts(removed)
+    changed = {(one.spec_id, repr(one.partition)) for one in (*added, *removed)}
+    counts = {
+        **{f"added-{key}": str(number) for key, number in came.items() if number},
+        # data files are said to be deleted, other files to be removed
+        **{
+            f"{'deleted' if key in _DATA else 'removed'}-{key}": str(number)
+            for key, number in went.items()
+            if number
+        },
     }
-    totals = {
-        "total-data-files": counted["added-data-files"] - counted["deleted-data-files"],
-        "total-records": counted["added-records"] - counted["deleted-records"],
-        "total-files-size": counted["added-files-size"] - counted["removed-files-size"],
-        **dict.fromkeys(_DELETES, 0),
-    }
-    counts = {key: str(number) for key, number in counted.items() if number}
-    counts |= {key: str(int(before.get(key, "0")) + change) for key, change in totals.items()}
-    return _operation(added, removed, same_rows), counts
+    if changed:
+        counts["changed-partition-count"] = str(len(changed))
+    for key in _TOTALS:
+        total = int(before.get(f"total-{key}", "0")) + came.get(key, 0) - went.get(key, 0)
+        counts[f"total-{key}"] = str(total)
+    return _operation(came, went, same_rows), counts
 
 
-def _operation(
-    added: Sequence[DataFile], removed: Sequence[DataFile], same_rows: bool
-) -> Operation:
+_DATA = ("data-files", "records")
+_TOTALS = (
+    *(*_DATA, "files-size"),
+    *("delete-files", "position-deletes", "equality-deletes"),
+)
+
+
+def _counts(files: Sequence[DataFile]) -> dict[str, int]:
+    data = [one for one in files if one.content is DataFileContent.DATA]
+    deletions = [one for one in files if one.content is not DataFileContent.DATA]
+    vectors = sum(one.file_format is FileFormat.PUFFIN for one in deletions)
+    return {
+        "data-files": len(data),
+        "records": sum(one.record_count for one in data),
+        "files-size": sum(map(_size, files)),
+        "delete-files": len(deletions),
+        "position-delete-files": len(deletions) - vectors,
+        "dvs": vectors,
+        "position-deletes": sum(one.record_count for one in deletions),
+    }
+
+
+def _size(file: DataFile) -> int:
+    """Bytes of a file, or of the vector in it."""
+    place = vector_place(file)
+    return file.file_size_in_bytes if place is None else place[1]
+
+
+def _operation(came: Mapping[str, int], went: Mapping[str, int], same_rows: bool) -> Operation:
     if same_rows:
         return Operation.REPLACE
-    if not removed:
-        return Operation.APPEND
-    return Operation.OVERWRITE if added else Operation.DELETE
+    if came["data-files"]:
+        is_more = not went["data-files"] and not came["delete-files"]
+        return Operation.APPEND if is_more else Operation.OVERWRITE
+    is_less = went["data-files"] or came["delete-files"]
+    return Operation.DELETE if is_less else Operation.APPEND

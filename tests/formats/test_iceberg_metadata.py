@@ -33,6 +33,7 @@ from iceberg_format import manifests
 from iceberg_format.files import TableFiles
 from iceberg_format.kept_files import forget_files
 from iceberg_format.lineage import ancestors
+from iceberg_format.manifest_files import read_entries
 from iceberg_format.manifests import EntryCache
 from iceberg_format.metadata import ManifestLister
 from iceberg_format.table import IcebergTable
@@ -107,11 +108,11 @@ def test_a_commit_writes_few_manifests(tmp_path: Path, monkeypatch: pytest.Monke
     table = create(path, "day")
     table.bulk_insert(typed(range(40)))
     read: Counter[str] = Counter()
-    plain = ManifestFile.fetch_manifest_entry
+    plain = read_entries
 
-    def counted(manifest: ManifestFile, *given: Any, **named: Any) -> Iterable[Any]:
+    def counted(files: TableFiles, manifest: ManifestFile) -> Iterable[Any]:
         read[manifest.manifest_path] += 1
-        return plain(manifest, *given, **named)
+        return plain(files, manifest)
 
     before = manifests_of(path)
     assert len(before) == 10
@@ -121,7 +122,7 @@ def test_a_commit_writes_few_manifests(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(after - before) == 2
     lose(path)
     monkeypatch.setattr(manifests, "CACHE", manifests.EntryCache())
-    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", counted)
+    monkeypatch.setattr(manifests, "read_entries", counted)
     now = opened(path)
     instant = now.client.timeline().completed_writes()[-1]
     now.host.complete_write(now.client, now.client.read_commit(instant), instant, ())
@@ -173,14 +174,14 @@ def test_manifests_are_read_once_at_most(tmp_path: Path, monkeypatch: pytest.Mon
     for number in range(3):
         table.bulk_insert(typed(range(12 * number, 12 * number + 12)))
     read: list[str] = []
-    plain = ManifestFile.fetch_manifest_entry
+    plain = read_entries
 
-    def counted(manifest: ManifestFile, *given: Any, **named: Any) -> Iterable[Any]:
+    def counted(files: TableFiles, manifest: ManifestFile) -> Iterable[Any]:
         read.append(manifest.manifest_path)
-        return plain(manifest, *given, **named)
+        return plain(files, manifest)
 
     files = listed(opened(path).lister())
-    monkeypatch.setattr(ManifestFile, "fetch_manifest_entry", counted)
+    monkeypatch.setattr(manifests, "read_entries", counted)
     now = opened(path)
     assert listed(now.lister()) == files == listed(StorageLister(now.client.storage, True))
     assert read == []
