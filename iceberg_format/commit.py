@@ -40,8 +40,8 @@ from hudi_core.spi import (
     TakenIn,
     attempt,
 )
+from hudi_core.spi.files import Positions
 from iceberg_format.catalog import RefusedByCatalogError, TableState
-from iceberg_format.deletes import Positions
 from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.lineage import (
     is_taken_out,

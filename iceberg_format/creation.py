@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
@@ -31,6 +31,7 @@ from hudi_core.spi import (
     UnfinishedMoveError,
     UnsupportedTableError,
 )
+from hudi_core.spi.files import Positions, all_deleted_positions
 from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, PREFIX, VERSION_KEY, TableState
 from iceberg_format.commit import make_snapshot, new_snapshot_id
 from iceberg_format.external import ExternalCatalog
@@ -44,7 +45,7 @@ from iceberg_format.partition import added_specs, partition_specs
 from iceberg_format.schema import NAMES_KEY, iceberg_schema, name_mapping
 from iceberg_format.summary import change_summary
 from iceberg_format.table import IcebergTable
-from iceberg_format.writes import AddedFile, file_of, warn_of_old_lists
+from iceberg_format.writes import AddedFile, file_of, is_split, warn_of_old_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,13 @@ class _First:
     """What a table starts with.
 
     ``watermark`` is the completion time up to which all is complete. ``by_names``: columns of some
-    file carry no field ids.
+    file carry no field ids. ``dead`` are positions of deleted rows, by paths of data files.
     """
 
     files: Sequence[DataFile]
     watermark: str | None
     by_names: bool = False
+    dead: Mapping[str, Positions] = field(default_factory=dict)
 
 
 def check(table: IcebergTable) -> None:
@@ -269,11 +271,12 @@ def _existing(
     columns = client.schema
 
     def describe(one: FileSlice) -> AddedFile:
-        if one.base_file is None or one.log_files:
+        if one.base_file is None or (one.log_files and not is_split(table)):
             raise UnsupportedTableError(
                 client.base_path,
                 f"has log files in {one.partition_path or 'its folder'}",
-                "Compact the table first; the Iceberg format holds copy-on-write tables.",
+                "Compact the table first; the Iceberg format has log files of tables of the mode "
+                "split alone.",
             )
         status = one.base_file.status
         schema = metadata.schema()
@@ -285,15 +288,16 @@ def _existing(
     warn_of_old_lists(table, files)
     watermark = max(one.effective_completion_time for one in completed)
     by_names = any(not one.has_ids for one in files)
-    return _First([one.file for one in files], watermark, by_names)
+    dead = all_deleted_positions(client, slices) if is_split(table) else {}
+    return _First([one.file for one in files], watermark, by_names, dead)
 
 
 def _with_snapshot(table: IcebergTable, metadata: Metadata, first: _First) -> Metadata:
     store = ManifestStore(table.files, table.folder, metadata)
     # not that of the first state of another time
     snapshot_id = new_snapshot_id(metadata, f"first {uuid.uuid4()}")
-    files = store.rewrite(None, snapshot_id, first.files, frozenset())
-    operation, counts = change_summary(first.files, (), {})
+    files = store.rewrite(None, snapshot_id, first.files, frozenset(), dead=first.dead)
+    operation, counts = change_summary((*first.files, *files.deletions), (), {})
     more = {WATERMARK_KEY: first.watermark} if first.watermark else {}
     snapshot = make_snapshot(
         store,

@@ -21,14 +21,19 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 
 from hudi_core.spi import CorruptMetadataError, UnsupportedTableError
-from hudi_core.spi.files import decode_vector, encode_vector, frame_vector, unframe_vector
+from hudi_core.spi.files import (
+    Positions,
+    decode_vector,
+    encode_vector,
+    frame_vector,
+    unframe_vector,
+)
 from iceberg_format.files import MAX_BYTES, TableFiles
 from iceberg_format.manifest_files import (
     THIRD,
@@ -36,8 +41,6 @@ from iceberg_format.manifest_files import (
     referenced_file,
     vector_place,
 )
-
-Positions = npt.NDArray[np.int64]
 
 _PATH: Final = 2147483546
 _POSITION: Final = 2147483545

@@ -40,8 +40,8 @@ from hudi_core.spi import (
     Raised,
     attempt,
 )
+from hudi_core.spi.files import Positions
 from iceberg_format.deletes import (
-    Positions,
     about,
     read_deletions,
     union,

@@ -37,6 +37,7 @@ from iceberg_format.manifest_files import Metadata
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.schema import NAMES_KEY, mapped_names, name_mapping
 from iceberg_format.table import IcebergTable
+from iceberg_format.writes import is_split
 
 
 class IcebergMetadataFactory:
@@ -55,7 +56,8 @@ class ManifestLister(FileIndex):
 
     Where it has forgotten states (a watermark replaces them: expired snapshots, or what was
     before the table got this format), their files come from the table's metadata table, or its
-    folders: time travel in Hudi's view, cleaning and rollback look for them.
+    folders: time travel in Hudi's view, cleaning and rollback look for them. So do log files, of
+    which Iceberg has the deleted rows alone.
 
     The metadata is read once.
     """
@@ -174,7 +176,7 @@ class ManifestLister(FileIndex):
 
     @cached_property
     def _earlier(self) -> FileIndex | None:
-        if not watermark_of(self._metadata):
+        if not watermark_of(self._metadata) and not is_split(self.table):
             return None
         return table_lister(self.table.client)
 

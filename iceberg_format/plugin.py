@@ -42,6 +42,7 @@ from iceberg_format.writes import change_of_write, taken_by
 
 _CAPABILITIES = FormatCapabilities.of(
     Capability.COPY_ON_WRITE,
+    Capability.DELETION_VECTORS,
     Capability.VIRTUAL_KEYS,
     Capability.UNPARTITIONED,
     Capability.IDENTITY_PARTITIONS,
@@ -73,7 +74,7 @@ _OVER_FOREIGN = (Action.CLEAN, Action.ROLLBACK)
 
 
 class IcebergTableFormat(RecordingFormat):
-    """Apache Iceberg, version 2 of its format."""
+    """Apache Iceberg, versions 2 and 3 of its format."""
 
     spi_version = "1.0"
 
@@ -183,8 +184,7 @@ class IcebergTableFormat(RecordingFormat):
             return services.record(table, instant, completion.expected_version, over_foreign=beside)
 
         def updates(state: TableState) -> tuple[TableUpdate, ...]:
-            statuses = completion.write_statuses
-            change = change_of_write(table, state.metadata, commit, instant, statuses)
+            change = change_of_write(table, state.metadata, completion, commit)
             return change_updates(table, state, change, instant)
 
         taken = taken_by(table, commit)

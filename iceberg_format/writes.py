@@ -14,7 +14,9 @@ from pyiceberg.table.metadata import TableMetadata
 from hudi_core.spi import (
     TAKES_IN_KEY,
     CommitMetadata,
-    Instant,
+    Completion,
+    FileSystemViewManager,
+    PartitionPath,
     TableSchema,
     TakenIn,
     WriteOperation,
@@ -22,7 +24,9 @@ from hudi_core.spi import (
     WriteStatus,
     instant_keys,
     outgoing_groups,
+    touched_groups,
 )
+from hudi_core.spi.files import Positions, all_deleted_positions, deleted_positions
 from iceberg_format.commit import Change
 from iceberg_format.lineage import xtable_key
 from iceberg_format.schema import iceberg_schema, schema_left
@@ -30,6 +34,8 @@ from iceberg_format.stats import data_file, read_footer
 from iceberg_format.table import IcebergTable
 
 _log: Final = logging.getLogger(__name__)
+_SAME_ROWS: Final = (WriteOperation.CLUSTER, WriteOperation.COMPACT)
+"""Operations that write rows again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +69,21 @@ def warn_of_old_lists(table: IcebergTable, files: Sequence[AddedFile]) -> None:
 def change_of_write(
     table: IcebergTable,
     metadata: TableMetadata,
+    completion: Completion,
     commit: CommitMetadata,
-    instant: Instant,
-    statuses: Sequence[WriteStatus],
 ) -> Change:
-    """The files that a write adds and removes.
+    """The files that a write adds and removes, and rows that it deletes in others.
 
-    Statistics that ``statuses`` lack are read from the footers.
+    Statistics that the completion lacks are read from the footers.
     """
+    instant, statuses = completion.instant, completion.write_statuses
     columns = schema_left(table.client, commit)
     schema = iceberg_schema(columns, 0, with_meta=table.client.config.populate_meta_fields)
     described = {status.stat.path: status for status in statuses}
     written = [
         _added(table, metadata, stat, described.get(stat.path), schema=schema, columns=columns)
         for stat in commit.stats
-        if stat.path
+        if stat.path and not is_log(stat)
     ]
     warn_of_old_lists(table, written)
     keys = {**instant_keys(instant, commit.operation_type), **xtable_key(instant)}
@@ -89,10 +95,41 @@ def change_of_write(
         added=[one.file for one in written],
         gone=outgoing_groups(commit),
         schema=schema,
-        same_rows=commit.operation_type in (WriteOperation.CLUSTER, WriteOperation.COMPACT),
+        same_rows=commit.operation_type in _SAME_ROWS,
         taken=frozenset(() if taken is None else taken.files),
         by_names=any(not one.has_ids for one in written),
+        dead=_dead(table, commit, completion.view_manager),
     )
+
+
+def is_log(stat: WriteStat) -> bool:
+    """Whether a write stat is of a log file."""
+    name = (stat.path or "").rpartition("/")[2]
+    return name.startswith(".") and ".log." in name
+
+
+def is_split(table: IcebergTable) -> bool:
+    """Whether commits delete rows of data files by their positions."""
+    config = table.client.config
+    return config.table_type == "MERGE_ON_READ" and config.merge_on_read_mode == "split"
+
+
+def _dead(
+    table: IcebergTable, commit: CommitMetadata, views: FileSystemViewManager | None
+) -> dict[str, Positions]:
+    """Positions of the rows that a write deletes, by paths of data files."""
+    if views is None or not is_split(table):
+        return {}
+    client = table.client
+    partitions = sorted(PartitionPath(one) for one in commit.partition_to_write_stats)
+    if commit.operation_type == WriteOperation.COMPACT:
+        # what others have deleted since its plan is in the new files
+        groups = touched_groups(commit)
+        after = views.view(client.timeline()).latest_slices(partitions)
+        return all_deleted_positions(client, [one for one in after if one.group in groups])
+    if not any(map(is_log, commit.stats)):
+        return {}
+    return deleted_positions(client, commit, views.view().latest_slices(partitions))
 
 
 def taken_by(table: IcebergTable, commit: CommitMetadata) -> TakenIn | None:
