@@ -1,0 +1,230 @@
+"""Rows that commits of split tables delete by position, in Iceberg's versions 2 and 3."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyiceberg.manifest import DataFileContent, FileFormat
+
+import hudi_core as hudi
+from hudi_core.errors import CommitStateUnknownError
+from iceberg_format.deletes import about, read_deletions
+from iceberg_format.manifest_files import vector_place
+from iceberg_format.manifests import ManifestStore
+from iceberg_format.table import IcebergTable
+from tests.formats.iceberg_tables import (
+    NOTED,
+    Iceberg,
+    bag,
+    by_hudi_rs,
+    by_polars,
+    create,
+    lose,
+    opened,
+    summary,
+    typed,
+)
+
+SPLIT = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
+VERSION = "hoodie.table.format.iceberg.format-version"
+
+
+@pytest.fixture(params=["2", "3"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
+    made = create(tmp_path / "t", **SPLIT, **{VERSION: request.param})
+    made.insert(typed(range(30)))
+    return made
+
+
+def agree(table: hudi.Table) -> Counter[str]:
+    """Rows that all readers see; the metadata and the log files say the same."""
+    path, names = Path(table.path), NOTED.names
+    ours = bag(hudi.Table.open(path).to_arrow().select(names))
+    assert ours == bag(Iceberg(path).rows(names))
+    assert ours == bag(by_polars(path, names))
+    assert ours == bag(by_hudi_rs(path, names))
+    assert not hudi.Table.open(path).validate().differences
+    return ours
+
+
+def store_of(table: hudi.Table) -> ManifestStore:
+    iceberg = IcebergTable.open(opened(Path(table.path)).client)
+    return ManifestStore(iceberg.files, iceberg.folder, iceberg.load().metadata)
+
+
+def deletions(table: hudi.Table) -> dict[str, list[int]]:
+    """Deleted positions by data file, of the current snapshot."""
+    store = store_of(table)
+    current = store.metadata.current_snapshot()
+    assert current is not None
+    found: dict[str, list[int]] = {}
+    for file in store.deletions(current):
+        assert file.content is DataFileContent.POSITION_DELETES
+        is_vector = file.file_format is FileFormat.PUFFIN
+        assert is_vector == (store.version == 3) == (vector_place(file) is not None)
+        for path, positions in read_deletions(store.files, file):
+            assert path == about(file)
+            assert path not in found  # one file of a data file's deletions at a time
+            assert len(positions) == file.record_count
+            found[path] = positions.tolist()
+    return found
+
+
+def files_of_deletions(table: hudi.Table) -> set[Path]:
+    return {*(Path(table.path) / "metadata").glob("*delet*")}
+
+
+def test_every_operation_is_one_snapshot(table: hudi.Table) -> None:
+    path = Path(table.path)
+    for keys, ts in (([1, 2, 3, 40], 1), ([1, 4, 5], 2), ([40, 8], 3)):
+        count = len(Iceberg(path).lineage)
+        table.upsert(typed(keys, ts))
+        assert len(Iceberg(path).lineage) == count + 1
+        agree(table)
+    table.delete(typed([6, 7]))
+    agree(table)
+    held = deletions(table)
+    dead = sum(map(len, held.values()))
+    counts = summary(Iceberg(path).lineage[-1])
+    assert counts["total-position-deletes"] == str(dead)
+    assert counts["total-delete-files"] == str(len(held))
+    assert int(counts["total-records"]) - dead == hudi.Table.open(path).count()
+    table.compact()
+    assert deletions(table) == {}
+    agree(table)
+    table.upsert(typed([9], 4))
+    assert deletions(table)
+    agree(table)
+    table.cluster()
+    assert deletions(table) == {}
+    agree(table)
+
+
+def test_snapshots_of_before_are_as_they_were(table: hudi.Table) -> None:
+    path, names = Path(table.path), NOTED.names
+    states = []
+    for ts in range(1, 5):
+        made = table.upsert(typed([1, ts, 20 + ts], ts))
+        states.append((made.instant, Iceberg(path).lineage[-1].snapshot_id, agree(table)))
+    for instant, snapshot, rows in states:
+        assert bag(hudi.Table.open(path).to_arrow(as_of=instant).select(names)) == rows
+        assert bag(Iceberg(path).rows(names, snapshot)) == rows
+
+
+def test_a_rollback_brings_rows_back(table: hudi.Table) -> None:
+    table.upsert(typed([1, 2], 1))
+    before, kept, positions = agree(table), files_of_deletions(table), deletions(table)
+    table.upsert(typed([1, 3], 2))
+    table.rollback(table.timeline.completed_writes()[-1])
+    assert agree(table) == before
+    assert files_of_deletions(table) == kept
+    assert deletions(table) == positions
+
+
+def test_a_restore_brings_rows_back(table: hudi.Table) -> None:
+    saved = table.upsert(typed([1, 2], 1))
+    before, positions = agree(table), deletions(table)
+    table.savepoint(saved.instant)
+    table.upsert(typed([1, 3], 2))
+    table.compact()
+    table.delete(typed([4]))
+    table.restore(saved.instant)
+    assert agree(table) == before
+    assert deletions(table) == positions
+    table.upsert(typed([5], 3))
+    agree(table)
+
+
+def test_files_of_deletions_go_with_their_snapshots(table: hudi.Table) -> None:
+    for ts in range(1, 5):
+        table.upsert(typed([1, 2, 20 + ts], ts))
+    table.compact()
+    for ts in range(5, 9):
+        table.upsert(typed([3, 20 + ts], ts))
+    agree(table)
+    path = Path(table.path)
+    named = {
+        file.file_path
+        for one in Iceberg(path).table.metadata.snapshots
+        for file in store_of(table).deletions(one)
+    }
+    assert {f"file://{one}" for one in files_of_deletions(table)} == named
+    table.clean(policy="KEEP_LATEST_COMMITS", retained=1)
+    left = {
+        file.file_path
+        for one in Iceberg(path).table.metadata.snapshots
+        for file in store_of(table).deletions(one)
+    }
+    assert left < named
+    assert {f"file://{one}" for one in files_of_deletions(table)} == left
+    agree(table)
+
+
+def test_a_commit_that_iceberg_lacks_is_published_with_its_deletions(table: hudi.Table) -> None:
+    path = Path(table.path)
+    table.upsert(typed([1, 2], 1))
+    table.upsert(typed([1, 3], 2))
+    expected = agree(table)
+    lose(path)
+    table.clean()
+    assert agree(table) == expected
+
+
+def test_what_a_failed_attempt_left_is_found(table: hudi.Table) -> None:
+    path = Path(table.path)
+    table.upsert(typed([1, 2], 1))
+    lose(path)
+    [*before] = opened(path).lister().leftovers()
+    assert any("delet" in one for one in before)
+
+
+def test_metadata_is_rebuilt_with_deletions(table: hudi.Table) -> None:
+    path = Path(table.path)
+    table.upsert(typed([1, 2, 3], 1))
+    table.delete(typed([4]))
+    before, positions = agree(table), deletions(table)
+    number = store_of(table).version
+    for one in (path / "metadata").iterdir():
+        one.unlink()
+    hudi.Table.open(path).repair()
+    assert agree(table) == before
+    assert store_of(table).version == number
+    assert deletions(table) == positions
+    table.upsert(typed([1, 5], 2))
+    agree(table)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_histories(seed: int, tmp_path: Path) -> None:
+    chosen = random.Random(seed)
+    more = {VERSION: chosen.choice("23")}
+    table = create(tmp_path / "t", chosen.choice(["city", None, "day"]), **SPLIT, **more)
+    table.insert(typed(range(20)))
+    agree(table)
+    for ts in range(1, 12):
+        keys = chosen.sample(range(40), chosen.randint(1, 6))
+        match chosen.choices(
+            ["upsert", "delete", "insert", "compact", "cluster", "rollback", "overwrite"],
+            [6, 3, 1, 1, 1, 1, 1],
+        )[0]:
+            case "upsert":
+                table.upsert(typed(keys, ts))
+            case "delete":
+                table.delete(typed(keys))
+            case "insert":
+                table.insert(typed([100 + ts]))
+            case "compact":
+                table.compact()
+            case "cluster":
+                table.cluster()
+            case "rollback":
+                last = table.timeline.completed_writes()[-1]
+                if last.action.value == "deltacommit":
+                    table.rollback(last)
+            case "overwrite":
+                table.insert_overwrite(typed(keys, ts))
+        agree(table)
