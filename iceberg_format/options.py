@@ -66,8 +66,10 @@ VERSION: Final = FormatOption(
     2,
     int,
     "Version of the Iceberg format: with 3, which not all engines read, deleted rows are deletion "
-    "vectors, and rows have ids. Of a table that has 2, a repair with this option makes it 3.",
+    "vectors, and rows have ids. A repair with this option makes a table 3 that was made without "
+    "it.",
     choices=("2", "3"),
+    is_stored=True,
 )
 
 OPTIONS: Final = (

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyiceberg.manifest import DataFileContent, FileFormat
 
 import hudi_core as hudi
-from hudi_core.errors import CommitStateUnknownError
 from iceberg_format.deletes import about, read_deletions
 from iceberg_format.manifest_files import vector_place
 from iceberg_format.manifests import ManifestStore
@@ -153,7 +151,7 @@ def test_files_of_deletions_go_with_their_snapshots(table: hudi.Table) -> None:
         for file in store_of(table).deletions(one)
     }
     assert {f"file://{one}" for one in files_of_deletions(table)} == named
-    table.clean(policy="KEEP_LATEST_COMMITS", retained=1)
+    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
     left = {
         file.file_path
         for one in Iceberg(path).table.metadata.snapshots

@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import hudi_core as hudi
+from hudi_core.errors import InvalidOptionError
 from iceberg_format.manifest_files import first_row_id
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable
@@ -67,3 +70,29 @@ def test_rows_have_ids_in_version_3(tmp_path: Path) -> None:
         assert newest(path)["next-row-id"] > max(rows.stop - 1 for rows in ids.values())
         first |= ids
     assert not hudi.Table.open(str(path)).validate().differences
+
+
+def test_a_repair_makes_a_table_version_3(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = create(path, **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    table.insert(typed(range(12)))
+    table.upsert(typed([1, 2], 1))
+    before = agree(path)
+    asked = hudi.Table.open(path, {VERSION: "3"})
+    asked.repair(force=True)
+    assert newest(path)["format-version"] == 3
+    assert agree(path) == before
+    # from then on it stays so, whatever is asked for
+    table = hudi.Table.open(path)
+    table.upsert(typed([3, 40], 2))
+    assert agree(path) == before + 1
+    table.repair(force=True)
+    assert newest(path)["format-version"] == 3
+    assert agree(path) == before + 1
+    assert not table.validate().differences
+
+
+def test_a_version_that_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="2, 3"):
+        create(tmp_path / "t", **{VERSION: "4"})
+    assert not (tmp_path / "t").exists()
