@@ -235,23 +235,11 @@ class ManifestStore:
         if not dead and not of_deletions:
             return Rewritten((*self._written(added, snapshot_id), *manifests), removed, missing)
         ends = {one.file_path for one in removed}
-        live = (
-            (self.files.data_path(one.file_path), one)
-            for manifest in before
-            for one in (entry.data_file for entry in CACHE.entries(self.files, manifest))
-            if one.file_path not in ends
-        )
-        whole = dead or {}
         changed = {
-            one.file_path: (one, whole[path])
-            for path, one in (*((self.files.data_path(one.file_path), one) for one in added), *live)
-            if path in whole
+            file.file_path: (file, positions)
+            for file, positions in self._dying(before, added, dead or {})
+            if file.file_path not in ends
         }
-        if len(changed) != len(whole):
-            lost = whole.keys() - {self.files.data_path(uri) for uri in changed}
-            raise CorruptMetadataError(
-                min(lost), "rows of it are deleted, and the Iceberg table does not name it"
-            )
         ends |= changed.keys()
 
         def is_over(entry: ManifestEntry) -> bool:
@@ -266,17 +254,39 @@ class ManifestStore:
             if about(file) in changed
             for uri, positions in read_deletions(self.files, file)
         }
-        deletions = write_deletions(
-            self.files,
-            self.folder,
-            self.version,
-            [
-                (file, union(known.get(uri), positions))
-                for uri, (file, positions) in sorted(changed.items())
-            ],
-        )
-        new = (*self._written(added, snapshot_id), *self._written(deletions, snapshot_id))
-        return Rewritten((*new, *manifests, *others), removed, missing, tuple(deletions), former)
+        new = [
+            (file, union(known.get(uri), positions))
+            for uri, (file, positions) in sorted(changed.items())
+        ]
+        deletions = write_deletions(self.files, self.folder, self.version, new)
+        came = (*self._written(added, snapshot_id), *self._written(deletions, snapshot_id))
+        return Rewritten((*came, *manifests, *others), removed, missing, tuple(deletions), former)
+
+    def _dying(
+        self,
+        before: Sequence[ManifestFile],
+        added: Sequence[DataFile],
+        dead: Mapping[str, Positions],
+    ) -> list[tuple[DataFile, Positions]]:
+        """The data files of paths, with what is said of these."""
+        by_uri = {self.files.data_uri(path): path for path in dead}
+        every = [
+            *added,
+            *(one.data_file for each in before for one in CACHE.entries(self.files, each)),
+        ]
+        found = {by_uri[one.file_path]: one for one in every if one.file_path in by_uri}
+        if len(found) < len(dead):
+            # other writers may spell it otherwise
+            for one in every:
+                path = self.files.data_path(one.file_path)
+                if path in dead:
+                    found[path] = one
+        lost = dead.keys() - found.keys()
+        if lost:
+            raise CorruptMetadataError(
+                min(lost), "a commit deletes rows of it, and the Iceberg table does not name it"
+            )
+        return [(file, dead[path]) for path, file in found.items()]
 
     def _replaced(
         self,

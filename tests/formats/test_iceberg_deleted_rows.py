@@ -10,10 +10,12 @@ import pytest
 from pyiceberg.manifest import DataFileContent, FileFormat
 
 import hudi_core as hudi
+from hudi_core.errors import ForeignCommitError, UnsupportedCapabilityError
 from iceberg_format.deletes import about, read_deletions
 from iceberg_format.manifest_files import vector_place
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable
+from tests.formats.foreign_writers import delete_in_place
 from tests.formats.iceberg_tables import (
     NOTED,
     Iceberg,
@@ -226,3 +228,61 @@ def test_random_histories(seed: int, tmp_path: Path) -> None:
             case "overwrite":
                 table.insert_overwrite(typed(keys, ts))
         agree(table)
+
+
+def test_rows_that_are_deleted_while_a_compaction_waits_stay_deleted(table: hudi.Table) -> None:
+    table.upsert(typed([1, 2, 3], 1))
+    table.compact(schedule_only=True)
+    table.delete(typed([4, 7]))
+    expected = agree(table)
+    table.run_compactions()
+    assert agree(table) == expected
+    # the files that it wrote have these rows
+    assert sum(map(len, deletions(table).values())) == 2
+    table.compact()
+    assert agree(table) == expected
+    assert deletions(table) == {}
+
+
+def test_a_table_of_logs_with_positions_becomes_one_of_iceberg(tmp_path: Path) -> None:
+    more = {"hoodie.table.format": "native", "hoodie.table.merge-on-read.mode": "split"}
+    table = create(tmp_path / "t", **SPLIT, **more)
+    table.insert(typed(range(20)))
+    table.upsert(typed([1, 2, 30], 1))
+    table.delete(typed([3]))
+    table.convert("iceberg")
+    expected = agree(table)
+    assert sum(map(len, deletions(table).values())) == 3
+    table = hudi.Table.open(table.path)
+    table.upsert(typed([1, 4], 2))
+    assert agree(table) != expected
+
+
+def test_logs_with_rows_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedCapabilityError, match="merge on read"):
+        create(tmp_path / "new", **SPLIT, **{"hoodie.table.merge-on-read.mode": "logs"})
+    assert not (tmp_path / "new").exists()
+    table = create(tmp_path / "t", **SPLIT, **{"hoodie.table.format": "native"})
+    table.insert(typed(range(5)))
+    table.upsert(typed([1], 1))
+    with pytest.raises(UnsupportedCapabilityError, match="merge on read"):
+        table.convert("iceberg")
+    assert not (tmp_path / "t" / "metadata").exists()
+
+
+@pytest.mark.parametrize("part", ["rome", "oslo"])
+def test_rows_that_others_delete_beside_ours(part: str, tmp_path: Path) -> None:
+    """They are counted apart from ours, and can be taken out."""
+    table = create(tmp_path / "t", **SPLIT)
+    path = Path(table.path)
+    table.insert(typed(range(30)))
+    table.upsert(typed([8, 13], 1))
+    expected, held = agree(table), deletions(table)
+    delete_in_place(path, "iceberg", part)
+    with pytest.raises(ForeignCommitError):
+        hudi.Table.open(path).upsert(typed([2], 2))
+    [counted] = hudi.Table.open(path).repair(dry_run=True).foreign
+    assert (counted.added_rows, counted.removed_rows, counted.deleted_rows) == (0, 0, 1)
+    hudi.Table.open(path).repair(discard=True)
+    assert agree(table) == expected
+    assert deletions(table) == held
