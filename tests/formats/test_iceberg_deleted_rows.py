@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from iceberg_format.deletes import about, read_deletions
 from iceberg_format.manifest_files import vector_place
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable
+from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.foreign_writers import delete_in_place
 from tests.formats.iceberg_tables import (
     NOTED,
@@ -286,3 +288,49 @@ def test_rows_that_others_delete_beside_ours(part: str, tmp_path: Path) -> None:
     hudi.Table.open(path).repair(discard=True)
     assert agree(table) == expected
     assert deletions(table) == held
+
+
+@pytest.mark.parametrize("action", ["upsert", "compact", "rollback"])
+def test_writers_that_die_leave_all_or_nothing(
+    table: hudi.Table, action: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, image = Path(table.path), tmp_path / "image"
+    table.upsert(typed([1, 2, 8], 1))
+    before = agree(table)
+    shutil.copytree(path, image)
+
+    def act() -> None:
+        now = hudi.Table.open(path)
+        if action == "upsert":
+            now.upsert(typed([1, 3, 40], 2))
+        elif action == "compact":
+            now.compact()
+        else:
+            now.rollback(now.timeline.completed_writes()[-1])
+
+    act()
+    after = agree(table)
+    storage = MortalStorage(monkeypatch)
+    every = {"2": 5, "3": 7}[str(store_of(table).version)]
+    for calls in range(1, 400):
+        if calls % every:
+            continue
+        shutil.rmtree(path)
+        shutil.copytree(image, path)
+        storage.left = calls
+        try:
+            act()
+        except Died:
+            storage.left = 0
+        else:
+            break
+        hudi.Table.open(path).delete(typed([29]))
+        found = agree(table)
+        for rows in (before, after):
+            if found == rows - bag(typed([29])):
+                break
+        else:
+            raise AssertionError(f"after {calls} changes: rows of neither state")
+        assert not [*hudi.Table.open(path).validate().differences]
+    storage.left = 0
+    assert calls > 20, calls
