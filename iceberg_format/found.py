@@ -27,6 +27,7 @@ from iceberg_format.files import require_numbered_versions
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable, version_of
 
+_MODES = tuple(f"write.{one}.mode" for one in ("delete", "update", "merge"))
 _COUNTED = (DateType, TimeType, TimestampType, TimestamptzType)
 """Types whose values are whole numbers in a partition."""
 
@@ -48,7 +49,11 @@ def find_table(table: IcebergTable) -> FoundTable | None:
     names = tuple(schema.find_column_name(field.source_id) or "" for field in fields)
     files = tuple(_files(table, state))
     arrow = schema_to_pyarrow(schema)
-    return FoundTable(arrow, names if identity else (), files, version_of(metadata))
+    # what another engine does to the table by its own choice, or has done
+    is_split = any(metadata.properties.get(one) == "merge-on-read" for one in _MODES) or any(
+        one.dead is not None for one in files
+    )
+    return FoundTable(arrow, names if identity else (), files, version_of(metadata), is_split)
 
 
 def _files(table: IcebergTable, state: TableState) -> Iterator[FoundFile]:

@@ -90,7 +90,7 @@ def delete_in_place(path: Path, table_format: str, part: str, *, by_value: bool 
     if table_format == "delta":
         _put_vector(path, part)
     else:
-        _put_delete_file(iceberg(path), path, part, by_value)
+        put_delete_file(iceberg(path), path, part, by_value)
 
 
 def _put_vector(path: Path, part: str) -> None:
@@ -151,7 +151,8 @@ class _DeleteManifest(ManifestWriterV2):
         return {**super()._meta, "content": "deletes"}
 
 
-def _put_delete_file(table: Table, path: Path, part: str, by_value: bool) -> None:
+def put_delete_file(table: Table, path: Path, part: str, by_value: bool = False) -> None:
+    """Delete the first row of a data file of an Iceberg table, as :func:`delete_in_place`."""
     metadata, io = table.metadata, table.io
     assert isinstance(metadata, TableMetadataV2)
     parent = metadata.current_snapshot()

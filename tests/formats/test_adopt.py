@@ -29,6 +29,7 @@ from hudi_core.storage.posix import PosixStorage
 from tests.calls import after, before
 from tests.cli_runs import run, run_json
 from tests.formats.dying_writers import Died, MortalStorage, death_in
+from tests.formats.foreign_writers import put_delete_file
 from tests.formats.service_tables import READERS, bag, by_delta, by_hudi_rs
 from tests.tables import TABLES, new_table
 
@@ -481,6 +482,66 @@ def test_iceberg_of_several_specifications(
         assert bag(published.scan(snapshot_id=number).to_arrow()) == rows
     assert published.scan(row_filter="city = 'rome'").to_arrow().num_rows == 2
     assert table.validate().differences == ()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_an_iceberg_table_with_rows_that_were_deleted_by_position(
+    path: Path, lake: tuple[SqlCatalog, dict[str, str]], tmp_path: Path, is_partitioned: bool
+) -> None:
+    found, options = lake[0], {**lake[1], **ENCODED}
+    iceberg_table(found, path, IdentityTransform() if is_partitioned else None)
+    put_delete_file(found.load_table("lake.t"), path, ".")
+    found.load_table("lake.t").append(ROWS.slice(3).set_column(0, "id", pa.array(["new"])))
+    other = found.load_table("lake.t")
+    states = {
+        one.snapshot_id: bag(other.scan(snapshot_id=one.snapshot_id).to_arrow())
+        for one in other.metadata.snapshots
+    }
+    rows = other.scan().to_arrow()
+    assert rows.num_rows == 4
+    new: dict[str, Any] = {"record_key": "id", "format": "native", "rewrite": tmp_path / "new"}
+    assert hudi.Table.adopt(path, options=options, **new).rows == 4
+    agree(tmp_path / "new", rows)
+    plan = hudi.Table.adopt(path, record_key="id", options=options, dry_run=True)
+    assert (plan.rows, plan.obstacles) == (4, ())
+    assert hudi.Table.adopt(path, record_key="id", options=options).rows == 4
+    table = hudi.Table.open(path, options)
+    assert table.config.table_type == "MERGE_ON_READ"
+
+    def agreed() -> Counter[str]:
+        ours = bag(table.to_arrow(), ROWS.column_names)
+        for one in (by_hudi_rs(path), found.load_table("lake.t").scan().to_arrow()):
+            assert bag(one, ROWS.column_names) == ours
+        assert hudi.Table.open(path, options).validate().differences == ()
+        return ours
+
+    assert agreed() == bag(rows)
+    counts = found.load_table("lake.t").current_snapshot().summary  # type: ignore[union-attr]
+    assert counts is not None
+    assert counts["total-position-deletes"] == "1"
+    kept = rows.slice(0, 1)
+    table.upsert(kept)
+    assert agreed() == bag(rows)
+    table.delete(kept)
+    after = agreed()
+    assert after == bag(rows.slice(1))
+    table.compact()
+    assert agreed() == after
+    for number, held in states.items():
+        assert bag(found.load_table("lake.t").scan(snapshot_id=number).to_arrow()) == held
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_iceberg_table_with_rows_that_were_deleted_by_value(
+    path: Path, lake: tuple[SqlCatalog, dict[str, str]]
+) -> None:
+    found, options = lake[0], {**lake[1], **ENCODED}
+    iceberg_table(found, path)
+    put_delete_file(found.load_table("lake.t"), path, ".", by_value=True)
+    with pytest.raises(errors.UnsupportedTableError, match="equality deletes"):
+        hudi.Table.adopt(path, record_key="id", options=options)
+    assert not (path / ".hoodie").exists()
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -1,4 +1,4 @@
-"""Iceberg-Spark reads rows that our commits delete by position, in versions 2 and 3 of the format."""
+"""Iceberg-Spark reads tables whose commits delete rows by position, in versions 2 and 3."""
 
 from __future__ import annotations
 
