@@ -41,6 +41,11 @@ def without_scheme(location: str) -> str:
     return _ANY_SCHEME.sub("", location).rstrip("/")
 
 
+def _with_scheme(uri: str) -> str:
+    """A path of this machine as a URI."""
+    return f"{_LOCAL}{uri}" if uri.startswith("/") else _ONE_SLASH.sub("file:///", uri)
+
+
 def table_uri(base_path: str) -> str:
     """Return the base path as the URI that every Iceberg reader takes."""
     scheme, separator, rest = base_path.partition("://")
@@ -107,7 +112,7 @@ class TableFiles(FileIO):
         """The table's name of a data file."""
         if self._places.is_plain and len(self._roots) == 1:
             return self.path(uri)
-        spelled = _ONE_SLASH.sub("file:///", uri)
+        spelled = _with_scheme(uri)
         for place, root in self._roots:
             below = spelled.removeprefix(f"{place}/")
             if below != spelled and _is_safe(below):
@@ -130,9 +135,10 @@ class TableFiles(FileIO):
     def below(self, uri: str) -> str | None:
         """A URI's path below the table, or ``None``.
 
-        Hadoop, and with it Iceberg of Java, writes paths of this machine with a single slash.
+        Hadoop, and with it Iceberg of Java, writes paths of this machine with a single slash, or
+        without a scheme.
         """
-        spelled = _ONE_SLASH.sub("file:///", uri)
+        spelled = _with_scheme(uri)
         path = spelled.removeprefix(f"{self.root}/")
         return None if path == spelled else path
 

@@ -34,24 +34,25 @@ def agree(engine: Engine, path: Path) -> Counter[str]:
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_a_table_with_deleted_rows(iceberg_spark: Engine, tmp_path: Path, version: str) -> None:
     path = tmp_path / "warehouse" / "ns" / "table"
+    name = f"folder{version}"
     conf = {
-        "spark.sql.catalog.folder": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.folder.type": "hadoop",
-        "spark.sql.catalog.folder.warehouse": str(tmp_path / "warehouse"),
-        "spark.sql.catalog.folder.cache-enabled": "false",
+        f"spark.sql.catalog.{name}": "org.apache.iceberg.spark.SparkCatalog",
+        f"spark.sql.catalog.{name}.type": "hadoop",
+        f"spark.sql.catalog.{name}.warehouse": str(tmp_path / "warehouse"),
+        f"spark.sql.catalog.{name}.cache-enabled": "false",
     }
     with iceberg_spark.configured(conf):
         iceberg_spark.sql(
-            "create table folder.ns.table (id bigint, city string, v double) using iceberg "
+            f"create table {name}.ns.table (id bigint, city string, v double) using iceberg "
             f"partitioned by (city) tblproperties ('format-version' = '{version}', {PROPERTIES})"
         )
         iceberg_spark.sql(
-            "insert into folder.ns.table select id, if(id % 2 = 0, 'rome', 'oslo'), id * 1.5 "
+            f"insert into {name}.ns.table select id, if(id % 2 = 0, 'rome', 'oslo'), id * 1.5 "
             "from range(0, 40)"
         )
-        iceberg_spark.sql("delete from folder.ns.table where id in (3, 4, 5)")
-        iceberg_spark.sql("update folder.ns.table set v = -1 where id in (6, 7)")
-        iceberg_spark.sql("delete from folder.ns.table where id = 8")
+        iceberg_spark.sql(f"delete from {name}.ns.table where id in (3, 4, 5)")
+        iceberg_spark.sql(f"update {name}.ns.table set v = -1 where id in (6, 7)")
+        iceberg_spark.sql(f"delete from {name}.ns.table where id = 8")
     before = theirs(iceberg_spark, path)
     assert sum(before.values()) == 36
     done = hudi.Table.adopt(path, record_key="id")

@@ -40,7 +40,9 @@ LAYOUTS: Final[Mapping[str, tuple[str | None, Mapping[str, str]]]] = {
         },
     ),
 }
-PREFIX: Final = "hoodie.table.format.iceberg.catalog."
+FORMAT: Final = "hoodie.table.format.iceberg."
+PREFIX: Final = f"{FORMAT}catalog."
+SPLIT: Final = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 
 
 @dataclass(frozen=True)
@@ -533,3 +535,30 @@ def test_a_table_by_its_path_takes_nothing(iceberg_spark: Engine, tmp_path: Path
     table.upsert(typed([1, 50], ts=2))
     assert by_path(iceberg_spark, path) == ours(path)
     is_sound(path)
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_rows_that_it_deletes_beside_ours(lake: Lake, tmp_path: Path, version: str) -> None:
+    """They are counted beside ours, and can be taken out; a REST catalog takes both versions."""
+    path, name = tmp_path / "table", f"beside_{version}"
+    options = {**lake.options(name), **SPLIT, f"{FORMAT}format-version": version}
+    table = create(path, **options)
+    table.insert(typed(range(30)))
+    table.upsert(typed([1, 2, 3, 40], ts=1))
+    before = lake.rows(name)
+    assert before == bag(hudi.Table.open(path, options).to_arrow().select(NOTED.names))
+    lake.engine.sql(
+        f"alter table lake.ns.{name} set tblproperties ('write.delete.mode' = 'merge-on-read')"
+    )
+    lake.engine.sql(f"delete from lake.ns.{name} where id in ('k001', 'k004')")
+    assert sum(lake.rows(name).values()) == 29
+    with pytest.raises(ForeignCommitError):
+        hudi.Table.open(path, options).upsert(typed([5], ts=2))
+    [counted] = hudi.Table.open(path, options).repair(dry_run=True).foreign
+    assert (counted.added_rows, counted.removed_rows, counted.deleted_rows) == (0, 0, 2)
+    hudi.Table.open(path, options).repair(discard=True)
+    assert lake.rows(name) == before
+    table = hudi.Table.open(path, options)
+    table.upsert(typed([1, 5], ts=2))
+    assert lake.rows(name) == bag(hudi.Table.open(path, options).to_arrow().select(NOTED.names))
+    assert not hudi.Table.open(path, options).validate().differences
