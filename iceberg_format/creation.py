@@ -111,7 +111,7 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
 
 
 def _is_third(state: TableState, location: str) -> bool:
-    """Whether a table of this folder is of version 3, which is not taken back.
+    """Whether a table of this folder stays in version 3.
 
     One that another writer has made it, after Hudi's snapshots, is.
     """
@@ -121,7 +121,7 @@ def _is_third(state: TableState, location: str) -> bool:
 
 
 def _third(empty: Metadata, former: Metadata) -> Metadata:
-    """A table in version 3, whose rows get ids behind those that were given."""
+    """A table in version 3; ids of rows go on."""
     given = former.next_row_id if isinstance(former, TableMetadataV3) else None
     values = empty.model_dump(by_alias=True) | {"format-version": THIRD, "next-row-id": given or 0}
     values["properties"] = {**empty.properties, VERSION_KEY: str(THIRD)}

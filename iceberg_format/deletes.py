@@ -56,7 +56,7 @@ def write_deletions(
     version: int,
     dead: Sequence[tuple[DataFile, Positions]],
 ) -> list[DataFile]:
-    """Write the deleted positions of data files; return the files as manifests have them.
+    """Write deleted positions; return the files as manifests have them.
 
     All of version 3 are in one file; each of version 2 in its own.
     """
@@ -154,7 +154,7 @@ def _described(
 
 
 def about(file: DataFile) -> str | None:
-    """URI of the one data file that a file of deletions is about; ``None`` for several."""
+    """The data file that deletions are about; ``None`` for several."""
     named = referenced_file(file)
     if named is not None or file.content is not DataFileContent.POSITION_DELETES:
         return named
@@ -171,7 +171,7 @@ def identity(file: DataFile) -> tuple[str, int]:
 
 
 def read_deletions(files: TableFiles, file: DataFile) -> Iterator[tuple[str, Positions]]:
-    """Yield the deleted positions by URI of their data file, in ascending order."""
+    """Yield deleted positions, in ascending order, by data file."""
     path = files.path(file.file_path)
     if file.file_format is FileFormat.PUFFIN:
         place, of = vector_place(file), referenced_file(file)

@@ -1,4 +1,4 @@
-"""Manifests and lists of manifests as Avro files, in versions 2 and 3 of the format.
+"""Manifests and their lists as Avro files, in versions 2 and 3.
 
 pyiceberg reads both as version 2 has them, and writes data manifests of version 2 alone. Without
 the three fields of an entry that say where its deletion vector is, Iceberg-Spark passes over the
@@ -57,7 +57,7 @@ def first_row_id(file: DataFile) -> int | None:
 
 
 def referenced_file(file: DataFile) -> str | None:
-    """The one data file that a file of deletions is about, where it says so."""
+    """The data file that deletions say they are about."""
     found: str | None = file[_REFERENCED]
     return found
 
@@ -86,7 +86,7 @@ def read_list(list_file: InputFile) -> Iterator[ManifestFile]:
 
 
 def read_entries(files: TableFiles, manifest: ManifestFile) -> Iterator[ManifestEntry]:
-    """Yield the live entries of a manifest, with what they inherit of it."""
+    """Yield live entries of a manifest, with what they inherit."""
     next_row_id = manifest[_LIST_FIRST_ROW_ID]
     with AvroFile[ManifestEntry](
         files.new_input(manifest.manifest_path),
@@ -180,7 +180,7 @@ class ManifestOutput(ManifestWriterV2):
 
 
 class _ListOutput(ManifestListWriterV2):
-    """Writes a list of manifests of version 3; each of data gets ids for its rows."""
+    """Writes a list of version 3, which gives rows ids."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ def write_list(
     snapshot_id: int,
     parent: int | None,
 ) -> dict[str, int]:
-    """Write a snapshot's list of manifests; return the numbers that the snapshot gets by it.
+    """Write a snapshot's list of manifests; return the snapshot's numbers.
 
     Its sequence number, and in version 3 the first id of a row and how many rows get one.
     """

@@ -157,7 +157,7 @@ class ManifestStore:
         return CACHE.manifests(self.files, snapshot.manifest_list, is_kept=is_past)
 
     def entries(self, snapshot: Snapshot, content: ManifestContent) -> Iterator[ManifestEntry]:
-        """Yield the live entries of a snapshot: of data, or of deleted rows."""
+        """Yield live entries of a snapshot, of one content."""
         for manifest in self.manifests(snapshot):
             if manifest.content is content:
                 yield from CACHE.entries(self.files, manifest)
@@ -189,7 +189,7 @@ class ManifestStore:
     def write_list(
         self, manifests: Sequence[ManifestFile], snapshot_id: int, parent: int | None
     ) -> dict[str, str | int]:
-        """Write the list of a snapshot's manifests; return the fields of the snapshot by it."""
+        """Write a snapshot's list of manifests; return its fields."""
         uri = self.files.uri(f"{self.folder}/snap-{snapshot_id}-{uuid.uuid4()}.avro")
         output = self.files.new_output(uri)
         numbers = write_list(self.metadata, output, manifests, snapshot_id, parent)

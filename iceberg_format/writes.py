@@ -72,7 +72,7 @@ def change_of_write(
     completion: Completion,
     commit: CommitMetadata,
 ) -> Change:
-    """The files that a write adds and removes, and rows that it deletes in others.
+    """The files and rows that a write adds and removes.
 
     Statistics that the completion lacks are read from the footers.
     """
@@ -117,7 +117,7 @@ def is_split(table: IcebergTable) -> bool:
 def _dead(
     table: IcebergTable, commit: CommitMetadata, views: FileSystemViewManager | None
 ) -> dict[str, Positions]:
-    """Positions of the rows that a write deletes, by paths of data files."""
+    """Positions of rows that a write deletes, by data file."""
     if views is None or not is_split(table):
         return {}
     client = table.client
