@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
+import polars as pl
+import pyarrow as pa
 import pytest
 from pyiceberg.manifest import DataFileContent, FileFormat
 
@@ -20,6 +23,7 @@ from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.foreign_writers import delete_in_place
 from tests.formats.iceberg_tables import (
     NOTED,
+    OPTIONS,
     Iceberg,
     bag,
     by_hudi_rs,
@@ -30,6 +34,7 @@ from tests.formats.iceberg_tables import (
     summary,
     typed,
 )
+from tests.tables import new_table
 
 SPLIT = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
 VERSION = "hoodie.table.format.iceberg.format-version"
@@ -334,3 +339,48 @@ def test_writers_that_die_leave_all_or_nothing(
         assert not [*hudi.Table.open(path).validate().differences]
     storage.left = 0
     assert calls > 20, calls
+
+
+PLAIN = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+
+
+def plain(keys: Iterable[int], ts: int) -> pa.Table:
+    rows = [{"id": f"k{key}", "city": ["rome", "oslo"][key % 2], "ts": ts} for key in keys]
+    return pa.Table.from_pylist(rows, PLAIN)
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_two_formats_have_the_deleted_rows_of_one_commit(tmp_path: Path, version: str) -> None:
+    path, names = tmp_path / "t", PLAIN.names
+    options = {**OPTIONS, **SPLIT, VERSION: version, "hoodie.table.format": "iceberg,delta"}
+    table = new_table(path, PLAIN, options, partition_by="city")
+    table.insert(plain(range(20), 0))
+    for act in (
+        lambda: table.upsert(plain([1, 2, 30], 1)),
+        lambda: table.delete(plain([3], 1)),
+        lambda: table.rollback(table.timeline.completed_writes()[-1]),
+        lambda: table.upsert(plain([1, 5], 2)),
+        table.compact,
+        lambda: table.upsert(plain([6], 3)),
+        table.cluster,
+    ):
+        act()
+        ours = bag(hudi.Table.open(path).to_arrow().select(names))
+        found = pl.scan_delta(str(path)).select(names).collect().to_arrow().cast(PLAIN)
+        for rows in (Iceberg(path).rows(names), by_polars(path, names), found):
+            assert bag(rows) == ours
+        assert not hudi.Table.open(path).validate().differences
+
+
+def test_data_files_elsewhere_lose_rows_too(tmp_path: Path) -> None:
+    path, names = tmp_path / "t", PLAIN.names
+    place = {
+        "hoodie.storage.path": str(tmp_path / "store"),
+        "hoodie.storage.strategy.class": "object_store",
+    }
+    table = new_table(path, PLAIN, {**OPTIONS, **SPLIT, **place}, partition_by="city")
+    table.insert(plain(range(20), 0))
+    for act in (lambda: table.upsert(plain([1, 2, 30], 1)), lambda: table.delete(plain([3], 1))):
+        act()
+        assert bag(table.to_arrow().select(names)) == bag(Iceberg(path).rows(names))
+    assert not hudi.Table.open(path).validate().differences
