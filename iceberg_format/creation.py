@@ -87,7 +87,6 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
         before = None
     if before is not None and _is_third(before, empty.location):
         empty = _third(empty, before.metadata)
-    _require_writer(table, empty)
     if before is not None and _is_of_others(before, empty.location):
         empty = _continued(before, empty)
     elif before is not None and before.metadata.location == empty.location:
@@ -100,6 +99,7 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
             # files without ids that are as old know columns by their names of then
             empty.properties[NAMES_KEY] = before.metadata.properties[NAMES_KEY]
     moved = _from_folder(table) if before is None else None
+    _require_writer(table, moved or empty)
     metadata = moved or _whole(table, empty, view_manager)
     try:
         return table.catalog.replace(metadata, seen)

@@ -418,3 +418,18 @@ def test_what_a_refused_commit_left_does_not_block_a_renamed_table(
     with pytest.raises(UnsupportedTableError, match=r"catalog \(sql hudi lake\.others\)") as told:
         hudi.Table.open(path, options).repair()
     assert "delete" not in str(told.value)
+
+
+def test_version_3_does_not_go_where_it_is_not_written(
+    path: Path, tmp_path: Path, options: dict[str, str], theirs: SqlCatalog
+) -> None:
+    third = {"hoodie.table.format.iceberg.format-version": "3"}
+    with pytest.raises(UnsupportedTableError, match="in a sql catalog"):
+        create(tmp_path / "new", **options, **third)
+    assert not (tmp_path / "new").exists()
+    hudi.Table.open(path, third).repair(force=True)
+    held, versions = by_path(path), numbered(path)
+    with pytest.raises(UnsupportedTableError, match="in a sql catalog"):
+        hudi.Table.open(path, options).repair()
+    assert (by_path(path), numbered(path)) == (held, versions)
+    hudi.Table.open(path).upsert(typed([1], 2))
