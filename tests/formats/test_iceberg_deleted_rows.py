@@ -14,11 +14,16 @@ import pytest
 from pyiceberg.manifest import DataFileContent, FileFormat
 
 import hudi_core as hudi
-from hudi_core.errors import ForeignCommitError, UnsupportedCapabilityError
+from hudi_core.errors import (
+    CommitStateUnknownError,
+    ForeignCommitError,
+    UnsupportedCapabilityError,
+)
 from iceberg_format.deletes import about, read_deletions
 from iceberg_format.manifest_files import vector_place
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable
+from tests.formats.columns import CITIES
 from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.foreign_writers import delete_in_place
 from tests.formats.iceberg_tables import (
@@ -388,3 +393,20 @@ def test_data_files_elsewhere_lose_rows_too(tmp_path: Path) -> None:
             table.upsert(plain([1, 2, 30], 1))
         assert bag(table.to_arrow().select(names)) == bag(Iceberg(path).rows(names))
     assert not hudi.Table.open(path).validate().differences
+
+
+def test_damaged_deletions_are_named_and_made_again(table: hudi.Table) -> None:
+    path = Path(table.path)
+    table.upsert(typed([1, 2], 1))
+    expected, held = agree(table), deletions(table)
+    for one in files_of_deletions(table):
+        content = bytearray(one.read_bytes())
+        content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
+        one.write_bytes(content)
+    again = typed([1 + len(CITIES)], 2)  # another row of a file that has lost one
+    with pytest.raises(CommitStateUnknownError, match=r"(puffin|deletes) is damaged"):
+        hudi.Table.open(path).upsert(again)
+    hudi.Table.open(path).repair(force=True)
+    now = agree(table)
+    assert now - expected == bag(again)
+    assert sum(map(len, deletions(table).values())) == sum(map(len, held.values())) + 1
