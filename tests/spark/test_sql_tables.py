@@ -177,7 +177,8 @@ REFUSED = [
     (
         (
             "CREATE TABLE bad (id INT) USING hudi "
-            "TBLPROPERTIES (type='mor', 'hoodie.table.format'='iceberg')"
+            "TBLPROPERTIES (type='mor', 'hoodie.table.format'='iceberg', "
+            "'hoodie.table.merge-on-read.mode'='logs')"
         ),
         UnsupportedCapabilityError,
         "merge on read",

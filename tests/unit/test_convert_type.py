@@ -144,16 +144,21 @@ def test_what_names_logs_is_in_the_way(tmp_path: Path) -> None:
     assert kind_of(table) == COW
 
 
-@pytest.mark.parametrize("name", ["iceberg"])
-def test_a_format_without_logs_keeps_its_type(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["iceberg", "delta"])
+def test_a_format_without_logs_gets_deletions_by_position(tmp_path: Path, name: str) -> None:
     table = made(tmp_path / "t", **{"hoodie.table.format": name})
-    with pytest.raises(
-        UnsupportedCapabilityError, match=rf"'{name}' does not support merge on read"
-    ):
-        table.convert_type(MOR)
-    with pytest.raises(UnsupportedCapabilityError, match="merge on read"):
-        table.convert_type(MOR, dry_run=True)
-    assert (kind_of(table), table.convert_type(COW).is_made) == (COW, False)
+    logs = {"hoodie.table.merge-on-read.mode": "logs"}
+    for is_plan in (True, False):
+        with pytest.raises(
+            UnsupportedCapabilityError, match=rf"'{name}' does not support merge on read"
+        ):
+            table.convert_type(MOR, dry_run=is_plan, options=logs)
+    assert table.convert_type(MOR).is_made
+    assert (kind_of(table), table.config.is_split) == (MOR, True)
+    table.upsert(lettered("b1", n=7))
+    assert table.validate().differences == ()
+    assert table.convert_type(COW).is_made
+    assert table.validate().differences == ()
 
 
 def test_a_type_that_there_is_not(tmp_path: Path) -> None:
