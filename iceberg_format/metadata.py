@@ -36,6 +36,7 @@ from iceberg_format.lineage import watermark_of
 from iceberg_format.manifest_files import Metadata
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.schema import NAMES_KEY, mapped_names, name_mapping
+from iceberg_format.summary import has_deletions
 from iceberg_format.table import IcebergTable
 from iceberg_format.writes import is_split
 
@@ -176,7 +177,10 @@ class ManifestLister(FileIndex):
 
     @cached_property
     def _earlier(self) -> FileIndex | None:
-        if not watermark_of(self._metadata) and not is_split(self.table):
+        metadata = self._metadata
+        # a table of another type now may have had logs
+        has_logs = is_split(self.table) or any(map(has_deletions, metadata.snapshots))
+        if not watermark_of(metadata) and not has_logs:
             return None
         return table_lister(self.table.client)
 

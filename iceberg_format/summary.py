@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Snapshot
 
 from iceberg_format.manifest_files import vector_place
 
@@ -75,3 +75,9 @@ def _operation(came: Mapping[str, int], went: Mapping[str, int], same_rows: bool
         return Operation.APPEND if is_more else Operation.OVERWRITE
     is_less = went["data-files"] or came["delete-files"]
     return Operation.DELETE if is_less else Operation.APPEND
+
+
+def has_deletions(snapshot: Snapshot) -> bool:
+    """Whether rows of a snapshot's data files are deleted by position."""
+    found = snapshot.summary.additional_properties if snapshot.summary else {}
+    return found.get("total-delete-files", "0") != "0"

@@ -422,3 +422,15 @@ def test_damaged_deletions_are_named_and_made_again(table: hudi.Table) -> None:
     now = agree(table)
     assert now - expected == bag(again)
     assert sum(map(len, deletions(table).values())) == sum(map(len, held.values())) + 1
+
+
+def test_states_of_before_a_change_of_the_type_keep_their_rows(table: hudi.Table) -> None:
+    path, names = Path(table.path), NOTED.names
+    made = table.upsert(typed([1, 2], 1))
+    before = agree(table)
+    hudi.Table.open(path).convert_type("COPY_ON_WRITE")
+    table = hudi.Table.open(path)
+    assert agree(table) == before
+    table.upsert(typed([1, 3], 2))
+    assert agree(table) != before
+    assert bag(hudi.Table.open(path).to_arrow(as_of=made.instant).select(names)) == before
