@@ -109,8 +109,7 @@ def _position_deletes(
         stream,
         _ROW_GROUP,
         compression="zstd",
-        use_dictionary=["file_path"],
-        column_encoding={"pos": "DELTA_BINARY_PACKED"},
+        use_dictionary=["file_path"],  # positions in plain, which all readers know
         store_schema=False,
     )
     content = stream.getvalue()
@@ -160,8 +159,8 @@ def about(file: DataFile) -> str | None:
         return named
     low, high = ((side or {}).get(_PATH) for side in (file.lower_bounds, file.upper_bounds))
     # a bound of fewer characters than the path may be one of several
-    is_whole = low is not None and low == high and low.decode().endswith(".parquet")
-    return low.decode() if is_whole and low is not None else None
+    is_whole = low is not None and low == high and low.endswith(b".parquet")
+    return low.decode() if low is not None and is_whole else None
 
 
 def identity(file: DataFile) -> tuple[str, int]:
@@ -190,7 +189,7 @@ def read_deletions(files: TableFiles, file: DataFile) -> Iterator[tuple[str, Pos
         content = pa.BufferReader(files.storage.read(path, MAX_BYTES))
         stored = pq.read_table(content, columns=["file_path", "pos"])
         rows = stored.cast(pa.schema([("file_path", pa.string()), ("pos", pa.int64())]))
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise CorruptMetadataError(path, f"it holds no deleted positions: {error}") from error
     paths = rows.column("file_path").combine_chunks()
     for uri in pc.unique(paths).to_pylist():
