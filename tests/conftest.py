@@ -58,12 +58,15 @@ if "TMPDIR" not in os.environ and (_in_memory := folder_in_memory()):
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Java of tests lives for seconds: its second compiler costs more than it gains, and to verify the
-# classes of Spark takes a sixth of its start
-os.environ.setdefault(
-    "JDK_JAVA_OPTIONS",
+# classes of Spark takes a sixth of its start; the set-up keeps those that Spark loads, and Java
+# warns where it cannot use them
+_JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
+if (_classes := Path(sys.prefix) / "spark.jsa").exists():
+    _JAVA_OPTIONS += f" -XX:SharedArchiveFile={_classes} -Xlog:disable -Xlog:all=error:stderr"
+os.environ.setdefault("JDK_JAVA_OPTIONS", _JAVA_OPTIONS)
 # `make test` exports what the set-up found out for Spark; this does the same for a bare pytest
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 # scripts that tests run import from the tests
