@@ -103,12 +103,14 @@ class Model:
     """Rows as they should be, by key.
 
     ``gone``: the greatest ordering values of deleted rows, by which Hudi may hide rows that come
-    later. ``open``: keys of which Hudi's answer is taken.
+    later. ``partial``: keys of which Hudi has updated some columns: over a late row, it merges logs
+    before they meet the base file. ``open``: keys of which Hudi's answer is taken.
     """
 
     is_ordered: bool
     rows: dict[str, Row] = field(default_factory=dict)
     gone: dict[str, Any] = field(default_factory=dict)
+    partial: set[str] = field(default_factory=set)
     open: set[str] = field(default_factory=set)
 
     def remove(self, key: str, order: Any = None) -> None:
@@ -123,6 +125,7 @@ class Model:
         stored = self.rows.get(key)
         if self.is_ordered and row["ts"] is not None:
             if stored is not None and row["ts"] < (stored["ts"] or 0):
+                self.open |= self.partial & {key}
                 return
             if by == THEIRS and row["ts"] < self.gone.get(key, 0):
                 self.open.add(key)
@@ -278,6 +281,7 @@ class Alternating(History):
                 if self.by == THEIRS and self.kind.is_ordered and is_late:
                     self.model.open.add(row["id"])
                 stored |= {name: row[name] for name in columns}
+                self.model.partial |= {row["id"]} if self.by == THEIRS else set()
             elif more:
                 self.model.put(row, self.by)
 
