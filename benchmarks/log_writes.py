@@ -29,7 +29,15 @@ REWRITTEN, DELTALAKE = "files rewritten", "deltalake"
 UPDATE, UPDATE_ORDERED, UPSERT = "update_1", "update_1-ordered", "upsert_1"
 TEN, COMPACTION = "ten-upserts", "compaction"
 UPDATES: Final = (UPDATE, UPDATE_ORDERED, UPSERT)
-CASES: Final = (*UPDATES, TEN, COMPACTION)
+SPLIT, DEAD = "split_1", "read-dead"
+FORMATS: Final[Mapping[str, str]] = {
+    "split-native": "native",
+    "split-iceberg": "iceberg",
+    "split-delta": "delta",
+}
+"""Formats of tables whose rows are deleted by position."""
+BY_LOGS, CLUSTERED = "dead rows", "clustered"
+CASES: Final = (*UPDATES, TEN, COMPACTION, SPLIT, DEAD)
 SHARE: Final = 100
 """One row of so many gets a new version."""
 BATCHES: Final = 10
@@ -41,6 +49,11 @@ TARGETS: Final = (
     ),
     Target(TEN, SIMPLE, REWRITTEN, 0.6),
     Target(COMPACTION, SIMPLE, REWRITTEN, 1.1),
+    *(
+        Target(SPLIT, one, DELTALAKE, 0.20 if name == "native" else 0.25)
+        for one, name in FORMATS.items()
+    ),
+    Target(DEAD, BY_LOGS, CLUSTERED, 1.2),
 )
 _INDEX: Final[Mapping[str, str]] = {
     "hoodie.index.type": "RECORD_INDEX",
@@ -52,6 +65,7 @@ _NO_SERVICES: Final[Mapping[str, str]] = {
     "hoodie.archive.automatic": "false",
 }
 _WAITS: Final[Mapping[str, str]] = {"hoodie.compact.inline": "false"}
+_SPLIT: Final[Mapping[str, str]] = {"hoodie.table.merge-on-read.mode": "split"}
 
 
 class Found(Compared):
@@ -83,11 +97,11 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
     found = Found(scale)
     source = Source("base", max(4000, round(TARGET_ROWS * scale)))
     base = make_base(folder / "rows", source)
-    changed = source.rows // SHARE
     for case in cases:
         found.loads.append(os.getloadavg()[0])
         inserts = 0.05 if case in (UPSERT, TEN) else 0.0
         count = BATCHES if case == TEN else 1
+        changed = source.rows // (10 if case == DEAD else SHARE)
         batches = [
             make_upsert(
                 folder / f"{case}-{number}", source, Change(changed + number, None, inserts)
@@ -95,22 +109,25 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
             for number in range(count)
         ]
         peers = _peers(folder / f"{case}-tables", case, base, batches)
-        found.timings += _measured(case, peers, folder / "copy", repeats)
+        (folder / f"{case}-loaded").mkdir()
+        found.timings += _measured(case, peers, folder / f"{case}-loaded", repeats)
     return found
 
 
-def _measured(case: str, peers: Mapping[str, Peer], copy: Path, repeats: int) -> list[Timing]:
+def _measured(case: str, peers: Mapping[str, Peer], folder: Path, repeats: int) -> list[Timing]:
     timings = {name: Timing(case, name) for name in peers}
     names = list(peers)
+    # an Iceberg table is where it was made
+    loaded = {name: one.table.rename(folder / name) for name, one in peers.items()}
     for number in range(repeats + 1):
         start = number % len(names)
         for name in names[start:] + names[:start]:
             peer = peers[name]
             # no writer changes a file that is there, so that copies can share them
-            shutil.copytree(peer.table, copy, copy_function=os.link)
+            shutil.copytree(loaded[name], peer.table, copy_function=os.link)
             timing = timings[name] if number else Timing(case, name)
-            timing.call(partial(_done, peer, copy), flush=True)
-            shutil.rmtree(copy)
+            timing.call(partial(_done, peer, peer.table), flush=True)
+            shutil.rmtree(peer.table)
     for one in timings.values():
         say(f"{case:16} {one.variant:24} {one.median:8.4f} s")
     return list(timings.values())
@@ -123,7 +140,9 @@ def _done(peer: Peer, table: Path) -> int:
 
 def _peers(folder: Path, case: str, base: Batch, batches: Sequence[Batch]) -> dict[str, Peer]:
     given = [one.read() for one in batches]
-    loaded = partial(_loaded, folder, base, is_ordered=case != UPDATE)
+    loaded = partial(_loaded, folder, base, is_ordered=case not in (UPDATE, SPLIT))
+    if case in (SPLIT, DEAD):
+        return _split_peers(folder, case, base, batches[0], loaded)
     simple = loaded(SIMPLE, {**_NO_METADATA, **_NO_SERVICES})
     if case == COMPACTION:
         rewritten = loaded(REWRITTEN, {**_NO_METADATA, **_NO_SERVICES}, "COPY_ON_WRITE")
@@ -148,6 +167,37 @@ def _peers(folder: Path, case: str, base: Batch, batches: Sequence[Batch]) -> di
     }
 
 
+def _split_peers(
+    folder: Path, case: str, base: Batch, changed: Batch, loaded: Callable[..., Path]
+) -> dict[str, Peer]:
+    """Tables that delete rows by position, beside what each is measured against."""
+    given, options = [changed.read()], {**_INDEX, **_WAITS}
+    if case == DEAD:
+        paths = [
+            loaded(name, {**_INDEX, **_NO_SERVICES, **_SPLIT}) for name in (BY_LOGS, CLUSTERED)
+        ]
+        for path in paths:
+            _upserted(given, options, path)
+        hudi.Table.open(paths[1]).compact()
+        hudi.Table.open(paths[1]).optimize()
+        return {
+            name: Peer(path, lambda table: hudi.Table.open(table).to_arrow())
+            for name, path in zip((BY_LOGS, CLUSTERED), paths, strict=True)
+        }
+    delta = Delta()
+    delta.load(base, folder / DELTALAKE)
+    return {
+        **{
+            name: Peer(
+                loaded(name, {**_INDEX, **_NO_SERVICES, **_SPLIT}, table_format=table_format),
+                partial(_upserted, given, options),
+            )
+            for name, table_format in FORMATS.items()
+        },
+        DELTALAKE: Peer(folder / DELTALAKE, lambda table: delta.upsert(changed, table)),
+    }
+
+
 def _upserted(given: Sequence[pa.Table], options: Mapping[str, str], table: Path) -> None:
     # a table keeps neither its index nor that it has no metadata table: they are options of a write
     opened = hudi.Table.open(table, options)
@@ -163,12 +213,14 @@ def _loaded(
     table_type: str = "MERGE_ON_READ",
     *,
     is_ordered: bool,
+    table_format: str = "native",
 ) -> Path:
     rows = base.read()
     table = hudi.Table.create(
         folder / name,
         rows.schema,
         name="trips",
+        format=table_format,
         record_key=KEY,
         partition_by=PARTITION,
         ordering_field=ORDERING if is_ordered else None,
