@@ -247,7 +247,7 @@ def reads_with_logs(tmp_path: Path) -> None:
 
 
 def writes_of_logs(tmp_path: Path) -> None:
-    few = some_cases("update_1", "compaction")
+    few = some_cases("update_1", "compaction", "split_1")
     answers, found, page = answers_of(tmp_path, "log_writes.py", "--scale", "0.002", *few)
     assert set(answers.values()) == {1}
     assert all(one["work"] > 0 for one in found["targets"])
