@@ -112,13 +112,15 @@ def _conversion(name: str) -> Callable[[hudi.Table, object], object]:
     return convert
 
 
-def _of_logs(**given: Any) -> Callable[[hudi.Table, object], object]:
-    """A compaction of logs; those of a split table are not compacted."""
+def _compaction(*, of_logs: bool = False, **given: Any) -> Callable[[hudi.Table, object], object]:
+    """A compaction; there is none in a table of the other type, nor of the logs of a split one."""
 
     def compact(table: hudi.Table, _: object) -> object:
-        if hudi.Table.open(table.path).config.merge_on_read_mode == "split":
+        now = hudi.Table.open(table.path).config
+        if now.table_type == "COPY_ON_WRITE" or (of_logs and now.merge_on_read_mode == "split"):
             return None
-        return table.compact(log_compaction=True, options=FEW_BLOCKS, **given)
+        options = FEW_BLOCKS if of_logs else None
+        return table.compact(log_compaction=of_logs, options=options, **given)
 
     return compact
 
@@ -131,10 +133,10 @@ ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     "late delete": lambda table, rows: table.delete(given(table, rows)),
     "unlisted": _unlisted,
     EVOLVING: _alter,
-    "compact": lambda table, _: table.compact(),
-    "schedule compaction": lambda table, _: table.compact(schedule_only=True),
-    "compact logs": _of_logs(),
-    "schedule compaction of logs": _of_logs(schedule_only=True),
+    "compact": _compaction(),
+    "schedule compaction": _compaction(schedule_only=True),
+    "compact logs": _compaction(of_logs=True),
+    "schedule compaction of logs": _compaction(of_logs=True, schedule_only=True),
     "run compactions": lambda table, _: table.run_compactions(),
     "give compactions up": _give_up,
     **{name: _conversion(name) for name in TYPES},
