@@ -193,7 +193,9 @@ def _split_scenes() -> Mapping[str, Scene]:
         "run_clustering": Scene("run_clustering", made=partial(create_scheduled, kind=SPLIT)),
         "purge": Scene("purge", made=made_old, is_repeated=True),
     }
-    found = {name: replace(one, formats=("native", "iceberg", "delta")) for name, one in scenes.items()}
+    found = {
+        name: replace(one, formats=("native", "iceberg", "delta")) for name, one in scenes.items()
+    }
     between = (Wound("split_upsert", BETWEEN),)
     found["recover_unpublished"] = Scene("other", between, ("iceberg",), made=made)
     return {f"{SPLIT}_{name}": one for name, one in found.items()}
