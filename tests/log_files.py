@@ -26,7 +26,7 @@ from hudi_core.log_format.block import (
     encode_log_block,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.commit import CommitMetadata, WriteStat
+from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_core.model.files import FileSlice, LogFileName, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, instant_time_of, to_datetime
@@ -121,7 +121,10 @@ def put_log(
         log_files=(str(name),),
     )
     metadata = CommitMetadata(
-        partition_to_write_stats={into.partition_path: (stat,)}, operation_type=operation
+        partition_to_write_stats={into.partition_path: (stat,)},
+        operation_type=operation,
+        # hudi-rs takes it from the footer of a base file otherwise
+        extra_metadata={SCHEMA_KEY: client.schema_text_at(client.timeline())},
     )
     if completed:
         client.active.complete(inflight, later(time, 1), encode(metadata), client.timeline())

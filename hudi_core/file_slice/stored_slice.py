@@ -223,6 +223,8 @@ class StoredSlice:
 
     @cached_property
     def _base_rows(self) -> int:
+        if not self.base.is_stored:
+            return 0
         return row_count(self.files, self.base.path, self.base.size)
 
 
@@ -259,8 +261,8 @@ def stored_slice(
     names = [name for name in schema.names if name in wanted]
     nothing = pa.schema([schema.field(name) for name in names]).empty_table()
     stored: BaseRows = WrittenBase(files, base)
-    if rows is not None:
-        stored = HeldBase(base, rows, schema)
+    if rows is not None or not base.is_stored:
+        stored = HeldBase(base, schema.empty_table() if rows is None else rows, schema)
     if not base.logs:
         return StoredSlice(files, base, stored, _NONE, nothing, _NONE, _NONE)
     memory = memory or MergeMemory(files.write.merge_memory, files.write.spill_folder)
@@ -273,7 +275,7 @@ def stored_slice(
         memory,
         fetched=files.fetched or FetchedFiles(),
     )
-    with merging.merged(base.logs, None, stored, names) as found:
+    with merging.merged(base.logs, None, stored if base.is_stored else None, names) as found:
         if found is None:
             return StoredSlice(files, base, stored, _NONE, nothing, _NONE, _NONE)
         added = np.flatnonzero(found.replaced < 0)

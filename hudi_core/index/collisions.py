@@ -114,6 +114,8 @@ def stored_key_columns(context: WriteContext, file: BaseFile, positions: Positio
         wanted = pa.array(positions)
         return pa.table({one: read_column(context, file.path, one).take(wanted) for one in names})
     own = stored_slice(context, file, names).added_rows(positions[beyond], names)
+    if beyond.all():
+        return own
     base = stored_key_columns(context, file, positions[~beyond]).cast(own.schema)
     order = np.argsort(np.argsort(beyond, kind="stable"))
     return pa.concat_tables([base, own]).take(pa.array(order))

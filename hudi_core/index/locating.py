@@ -56,11 +56,17 @@ class FileCandidates:
     def keys(self, ordinal: int) -> pa.ChunkedArray:
         """Read the keys of a base file, then those added in logs."""
         file = self.files[ordinal]
-        keys = read_record_keys(self.context, file.path, file.size)
+        keys = _keys_of_base(self.context, file)
         if not file.adds_keys:
             return keys
         added = stored_slice(self.context, file, ()).added_keys
         return pa.chunked_array([*keys.chunks, added], pa.string())
+
+
+def _keys_of_base(context: WriteContext, file: BaseFile) -> pa.ChunkedArray:
+    if not file.is_stored:
+        return pa.chunked_array([], pa.string())
+    return read_record_keys(context, file.path, file.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +161,7 @@ def _found(
     path, base_file = scope.files[file]
     positions = match.stored.astype(np.int64)
     if base_file.adds_keys:
-        count = len(read_record_keys(context, base_file.path, base_file.size))
+        count = len(_keys_of_base(context, base_file))
         positions = np.where(positions < count, positions, BEYOND + positions - count)
     deleted = np.zeros(len(positions), bool)
     if finds_deleted and base_file.logs:

@@ -198,12 +198,16 @@ class BaseFile:
         The log files of its slice, where a write has to see them.
     adds_keys
         Whether these may have rows of keys that the base file lacks.
+    is_stored
+        False for a slice of logs alone: it is written as one whose base file has no rows, and its
+        first log is named instead.
     """
 
     status: FileStatus
     name: BaseFileName
     logs: tuple[FileStatus, ...] = ()
     adds_keys: bool = False
+    is_stored: bool = True
 
     @property
     def path(self) -> str:
@@ -279,6 +283,14 @@ class FileSlice:
         if self.base_file is None or not self.log_files:
             return self.base_file
         return replace(self.base_file, logs=tuple(log.status for log in self.log_files))
+
+    @property
+    def of_logs_alone(self) -> BaseFile:
+        """A base file without rows, with the logs of the slice."""
+        logs = tuple(log.status for log in self.log_files)
+        status = FileStatus(logs[0].path, 0)
+        name = BaseFileName(self.file_id, "", self.base_instant)
+        return BaseFile(status, name, logs, adds_keys=True, is_stored=False)
 
     @property
     def files(self) -> tuple[FileStatus, ...]:

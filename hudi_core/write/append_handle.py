@@ -126,7 +126,7 @@ def _appended(
     )
     assigned, updates = _assigned(context, met.arrived, rules), len(merged.updates)
     part = LogPart(ready, met.of_written(merged), deletes, updates, assigned)
-    logs = _log(task, item, base, context, part)
+    logs = _log(task, item, context, part)
     changes = leave_changes(context, task, merged, met.rows, ready)
     first, *rest = (
         WriteStatus(group.partition_path, group.file_id, _stat(context, item, log), log.stats)
@@ -153,14 +153,14 @@ def _stored_keys(met: _Met, rows: Positions) -> pa.StringArray:
 
 
 def _log(
-    task: TaskContext, item: GroupTask, base: BaseFile, context: WriteContext, part: LogPart
+    task: TaskContext, item: GroupTask, context: WriteContext, part: LogPart
 ) -> list[LogResult]:
     group = item.group
     return write_log(
         context,
         group.partition_path,
         group.file_id,
-        base,
+        group.stored_base,
         WriteToken(task.task, task.stage, task.attempt),
         parts=[part],
     )
@@ -205,7 +205,7 @@ def give_up_rows(
         # no later version of the row comes into this group: a delete holds whatever its order is
         positions = _in_base(met.positions[merged.removed])
         deletes = LogDeletes(_stored_keys(met, merged.removed), (), positions)
-        [log] = _log(task, item, base, context, LogPart(deletes=deletes))
+        [log] = _log(task, item, context, LogPart(deletes=deletes))
         gone = replace(merged, updates=_NONE, replaced=_NONE, deletes=len(merged.removed))
         none = context.schema.with_meta().empty_table()
         status = WriteStatus(
@@ -372,7 +372,7 @@ def _ordering(
 
 
 def _stat(context: WriteContext, item: GroupTask, written: LogResult) -> WriteStat:
-    base = item.group.base_file
+    base = item.group.stored_base
     return WriteStat(
         file_id=item.group.file_id,
         path=written.path,

@@ -29,6 +29,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import OptionConflictError, SchemaError, UnsupportedTableError
+from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.index.bucket import key_hashes
 from hudi_core.keygen import key_generator
 from hudi_core.meta_client import TableMetaClient
@@ -523,11 +524,16 @@ def fitting_number(
 def _keys_of_buckets(
     client: TableMetaClient, slices: Sequence[FileSlice]
 ) -> Iterator[tuple[pa.StringArray, int]]:
-    for one in slices:
+    stored = StoredSlices(client, client.timeline())
+    # logs are read whole, and last
+    for one in sorted(slices, key=lambda one: one.base_file is None):
         bucket = bucket_of_file(one.file_id)
-        if one.base_file is None or bucket is None:
+        if bucket is None:
             continue
-        rows = read_columns(client, one.base_file.path, [RECORD_KEY], _OF_EACH)
+        if one.base_file is None:
+            rows = stored.merged(one, [RECORD_KEY]).slice(0, _OF_EACH)
+        else:
+            rows = read_columns(client, one.base_file.path, [RECORD_KEY], _OF_EACH)
         yield rows.column(RECORD_KEY).combine_chunks().cast(pa.string()), bucket
 
 

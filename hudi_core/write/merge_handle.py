@@ -252,7 +252,7 @@ def write_group(
         return None
     token = WriteToken(task.task, task.stage, task.attempt)
     name = BaseFileName(group.file_id, str(token), context.instant)
-    kind = MarkerKind.MERGE if group.base_file else MarkerKind.CREATE
+    kind = MarkerKind.MERGE if group.stored_base else MarkerKind.CREATE
     mark(context, group.partition_path, str(name), kind)
     updates = len(merged.updates)
     with (
@@ -309,7 +309,7 @@ def _moved_rows(context: WriteContext, item: GroupTask) -> tuple[pa.Table, int]:
 
 
 def _stored(context: WriteContext, item: GroupTask) -> StoredFile:
-    base_file = item.group.base_file
+    base_file = item.group.stored_base
     if base_file is None:
         return StoredFile(context.schema.with_meta().empty_table(), KeyFooter(None, None, None, 0))
     return read_base_file(context, base_file.path, item.group.partition_path, base_file.size)
@@ -466,6 +466,6 @@ def _status(
         file_size_in_bytes=result.size,
         partition_path=group.partition_path,
     )
-    if group.base_file is not None:
-        stat = replace(stat, prev_base_file=group.base_file.status.name)
+    if group.stored_base is not None:
+        stat = replace(stat, prev_base_file=group.stored_base.status.name)
     return WriteStatus(group.partition_path, group.file_id, stat, result.stats)

@@ -75,7 +75,13 @@ class GroupWrite:
 
     @property
     def prev_commit(self) -> str:
-        return self.base_file.instant if self.base_file else NO_PREVIOUS_COMMIT
+        base = self.stored_base
+        return NO_PREVIOUS_COMMIT if base is None else base.instant
+
+    @property
+    def stored_base(self) -> BaseFile | None:
+        """The base file, unless the slice has logs alone."""
+        return self.base_file if self.base_file and self.base_file.is_stored else None
 
     @property
     def weight(self) -> int:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine, TaskContext
-from hudi_core.errors import PartitionValueError, UnsupportedTableError
+from hudi_core.errors import PartitionValueError
 from hudi_core.index.collisions import ambiguity_of, require_distinct_rows
 from hudi_core.index.incoming import Scope, arrival_order, key_names, record_keys
 from hudi_core.index.record_index import RecordIndex, RecordTagging, has_record_index
@@ -247,15 +247,14 @@ class WriteSteps:
         if self.operation.new_groups_only and not in_buckets:
             return {}
         everywhere = self.uses_index and self.context.is_global
-        looks = self.uses_index or self.context.table.buckets is not None
-        return self._base_files_of(None if everywhere else partitions, needs_all=looks)
+        return self._base_files_of(None if everywhere else partitions)
 
     def _base_files_of(
-        self, partitions: Collection[PartitionPath] | None, *, needs_all: bool = True
+        self, partitions: Collection[PartitionPath] | None
     ) -> dict[PartitionPath, tuple[BaseFile, ...]]:
         """The latest base files of partitions, with their logs.
 
-        ``needs_all``: file groups of logs alone are refused, as their keys would not be found.
+        File groups of logs alone are among them.
         """
         found: dict[PartitionPath, list[BaseFile]] = {}
         wanted = None if partitions is None else sorted(partitions)
@@ -263,16 +262,11 @@ class WriteSteps:
         adding = self._groups_with_added_keys(slices)
         for slice_ in slices:
             base_file = slice_.base_with_logs
-            if base_file is not None:
-                if base_file.logs:
-                    base_file = replace(base_file, adds_keys=slice_.group in adding)
-                found.setdefault(slice_.partition_path, []).append(base_file)
-            elif needs_all:
-                raise UnsupportedTableError(
-                    self.context.base_path,
-                    f"has log files without a base file in file group {slice_.file_id}",
-                    f"Run `hudi compact {self.context.base_path}` first.",
-                )
+            if base_file is None:
+                base_file = slice_.of_logs_alone
+            elif base_file.logs:
+                base_file = replace(base_file, adds_keys=slice_.group in adding)
+            found.setdefault(slice_.partition_path, []).append(base_file)
         return {
             path: tuple(sorted(files, key=lambda file: file.name.file_id))
             for path, files in found.items()

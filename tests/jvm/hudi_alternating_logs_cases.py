@@ -9,7 +9,7 @@ whole.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -22,7 +22,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.kinds import PayloadKind
-from hudi_core.errors import CommitConflictError, UnsupportedTableError
+from hudi_core.errors import CommitConflictError
 from tests.foreign import by_hudi_rs
 from tests.jvm.engines import Engine, EngineError
 from tests.jvm.filters import compare
@@ -164,17 +164,6 @@ class Alternating(History):
         """The table, as this project opens it to write."""
         return hudi.Table.open(self.path, {**self.kind.options, **OWN})
 
-    def is_writable(self, write: Callable[[], object]) -> None:
-        """Write, where need be after a compaction of logs without a base file."""
-        try:
-            write()
-        except UnsupportedTableError as error:
-            if "hudi compact" not in str(error):
-                raise
-            self.signed[-1] += " after compact"
-            self._run_compactions()
-            write()
-
     def _row(self, key: int, *, deletes: bool) -> Row:
         row = super()._row(key, deletes=deletes)
         if self.kind.nulls and self.drawn.random() < 0.3:
@@ -220,7 +209,7 @@ class Alternating(History):
         else:
             options = {**self.kind.options, **OWN, **(more or {})}
             options["hoodie.datasource.write.operation"] = operation
-            self.is_writable(lambda: hudi.write(rows, str(self.path), options=options))
+            hudi.write(rows, str(self.path), options=options)
         for row in given:
             if operation == "delete":
                 self.model.remove(row["id"])
@@ -236,7 +225,7 @@ class Alternating(History):
             more = self.drawn.choice([more, -2])
             values |= {"ts": f"ts + {more}"} if more else {}
             values |= {"day": None} if self.drawn.random() < 0.5 else {}
-            self.is_writable(lambda: self.table.update(values, f"name = '{word}'"))
+            self.table.update(values, f"name = '{word}'")
         for row in self.model.rows.values():
             if row["name"] == word:
                 row["fare"] = -1.5
@@ -249,7 +238,7 @@ class Alternating(History):
             super().delete_where(low)
         else:
             where = f"number between {low} and {low + 8}"
-            self.is_writable(lambda: self.table.delete(where=where))
+            self.table.delete(where=where)
         for key, row in list(self.model.rows.items()):
             if low <= row["number"] <= low + 8:
                 self.model.remove(key)
@@ -268,12 +257,8 @@ class Alternating(History):
                 again = [key for key in missing[:3] if f"k{key:03}" not in given]
                 rows = pa.concat_tables([rows, self.rows(again, deletes=False)])
             values = {name: f"source.{name}" for name in columns}
-
-            def merge() -> None:
-                merger = self.table.merge(rows, on="id").when_matched_update(values)
-                (merger.when_not_matched_insert_all() if more else merger).execute()
-
-            self.is_writable(merge)
+            merger = self.table.merge(rows, on="id").when_matched_update(values)
+            (merger.when_not_matched_insert_all() if more else merger).execute()
         for row in rows.to_pylist():
             stored = self.model.rows.get(row["id"])
             if stored is not None:
