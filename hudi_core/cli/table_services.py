@@ -254,7 +254,7 @@ def _changed(done: Upgrade | KeyRewrite, call: Call) -> Mapping[str, bool]:
 
 
 @service(
-    option("--to", "Version of the table.", int, Parameter.empty, metavar="8|9", min=8, max=9),
+    option("--to", "Version of the table.", int, Parameter.empty, metavar="6|8|9", min=6, max=9),
     OPTION,
     DRY_RUN,
     does=_upgrade,
@@ -263,10 +263,10 @@ def _changed(done: Upgrade | KeyRewrite, call: Call) -> Mapping[str, bool]:
     examples="hudi table upgrade trips --to 9 --dry-run",
 )
 def upgrade(done: Upgrade, call: Call) -> Iterator[Part]:
-    """Bring the table to version 8 or 9.
+    """Bring the table to version 8 or 9, or down to 6.
 
-    It comes from version 6, or from the other one of these. Writers that know only the former
-    version must have ended. An upgrade that died is run again.
+    Tables of version 6 are for Hudi before 1.0, and only read here. Writers that know only the
+    former version must have ended. An upgrade that died is run again.
     """
     if not done.is_needed:
         yield f"{done.path} has version {done.after} already: nothing to do."

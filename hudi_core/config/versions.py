@@ -4,8 +4,9 @@ Versions differ in the timeline's layout (6 against 8) and in how a table says b
 rows are merged: by a payload class up to version 8, by properties alone from version 9 on. The
 rules that both say are those of :mod:`hudi_core.config.merge_rules`.
 
-Source: Hudi's handlers ``SevenToEightUpgradeHandler``, ``EightToNineUpgradeHandler`` and
-``NineToEightDowngradeHandler``, and what its upgrades of real tables leave.
+Source: Hudi's handlers ``SevenToEightUpgradeHandler``, ``EightToNineUpgradeHandler``,
+``NineToEightDowngradeHandler`` and ``EightToSevenDowngradeHandler``, and what its upgrades of real
+tables leave.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from hudi_core.config.key_generators import class_of_word, word_of_class
+from hudi_core.config.key_generators import class_of_word, typed_fields, word_of_class
 from hudi_core.config.kinds import (
     MERGE_STRATEGY_IDS,
     PAYLOAD_STRATEGY_ID,
@@ -31,7 +32,7 @@ from hudi_core.errors import UnsupportedTableError
 
 Properties = dict[str, str]
 
-TARGETS: Final = (8, 9)
+TARGETS: Final = (6, 8, 9)
 """Versions that a table can be brought to."""
 
 _MODE: Final = "hoodie.record.merge.mode"
@@ -56,7 +57,7 @@ def properties_in(properties: Mapping[str, str], to: int, base_path: str) -> Pro
 
     The checksum is left out.
 
-    ``properties`` are those of version 6, 8 or 9; ``to`` is 8 or 9. Merging that cannot be said in
+    ``properties`` are those of version 6, 8 or 9; so is ``to``. Merging that cannot be said in
     that version is refused.
     """
     made = {key: text for key, text in properties.items() if key != CHECKSUM_KEY}
@@ -212,10 +213,58 @@ def _known(text: str | None) -> PayloadKind | None:
     return PayloadKind(text) if text in list(PayloadKind) else None
 
 
+def _from_8_to_6(properties: Properties, base_path: str) -> Properties:
+    made = dict(properties)
+    mode = MergeMode(made[_MODE]) if _MODE in made else MergeMode.EVENT_TIME_ORDERING
+    payload = made.get(_PAYLOAD) or _PAYLOADS.get(mode)
+    if payload is None:
+        raise UnsupportedTableError(
+            base_path,
+            "merges rows by a record merger, and version 6 knows payload classes only",
+            "Leave it at version 8 or 9.",
+        )
+    fields = made.get(_ORDERING) or made.get(_PRECOMBINE)
+    if fields and "," in fields:
+        raise UnsupportedTableError(
+            base_path,
+            f"orders rows by several fields ({fields}), and version 6 by one",
+            "Leave it at version 8 or 9.",
+        )
+    made |= _key_generator(properties)
+    for key in _NOT_IN_6:
+        made.pop(key, None)
+    names = TableKeys.partition_path.aliases[0]
+    if names in made:
+        made[names] = ",".join(typed_fields(tuple(made[names].split(",")))[0])
+    made |= {ManagedKeys.layout_version.key: "1", _PAYLOAD: payload}
+    return {**made, _PRECOMBINE: fields} if fields else made
+
+
+def _from_9_to_6(properties: Properties, base_path: str) -> Properties:
+    return _from_8_to_6(_from_9_to_8(properties, base_path), base_path)
+
+
+_PAYLOADS: Final[Mapping[MergeMode, str]] = {
+    MergeMode.EVENT_TIME_ORDERING: PayloadKind.DEFAULT.value,
+    MergeMode.COMMIT_TIME_ORDERING: PayloadKind.LATEST.value,
+}
+_NOT_IN_6: Final = (
+    *(_MODE, _STRATEGY, _OLD_STRATEGY, _ORDERING, _LEGACY),
+    *(TableKeys.key_generator.aliases[0], TableKeys.table_format.key),
+    ManagedKeys.initial_version.key,
+    ManagedKeys.timeline_path.key,
+    ManagedKeys.history_path.key,
+    ManagedKeys.metadata_partitions.key,
+    ManagedKeys.metadata_partitions_inflight.key,
+    "hoodie.table.index.defs.path",
+)
+
 _CHANGES: Final[Mapping[tuple[int, int], Callable[[Properties, str], Properties]]] = {
     (6, 8): _from_6_to_8,
     (6, 9): _from_6_to_9,
     (8, 9): _from_8_to_9,
     (9, 8): _from_9_to_8,
+    (8, 6): _from_8_to_6,
+    (9, 6): _from_9_to_6,
 }
 """What is done to the properties, by the versions before and after."""

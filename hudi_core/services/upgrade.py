@@ -1,4 +1,4 @@
-"""Upgrades of tables to version 8 or 9, and downgrades to 8.
+"""Upgrades of tables to version 8 or 9, and downgrades to 6 or 8.
 
 At each step the table is whole in the one version or in the other, so that a run that died is
 simply run again:
@@ -14,10 +14,12 @@ after                                           the table is
 6 metadata table rebuilt                        done
 ==============================================  ==================================================
 
-Steps 1 and 4 are those of version 6, whose timeline has another layout. What they copy and delete
-is known by a file that is there from before the first copy to the end; what becomes of logs is in
-:mod:`hudi_core.services.upgrade_logs`. Step 3 is one change of one file. Hudi's own upgrade moves
-the timeline's files instead, and leaves a table that no version reads where it dies.
+Steps 1 and 4 are those from and to version 6, whose timeline has another layout. What they copy and
+delete is known by a file that is there from before the first copy to the end; what becomes of logs
+is in :mod:`hudi_core.services.upgrade_logs`. To version 6, step 5 comes before the first, and there
+is no metadata table in the end, see :mod:`hudi_core.services.downgrade`. Step 3 is one change of
+one file. Hudi's own upgrade moves the timeline's files instead, and leaves a table that no version
+reads where it dies.
 
 Who still writes as version 6 is not kept out by step 3: such a writer must have ended before.
 """
@@ -58,17 +60,24 @@ from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.files import FileSlice
 from hudi_core.model.instant import Instant, parse_file_name_v1
 from hudi_core.services.convert import require_recoverable
+from hudi_core.services.downgrade import (
+    clean_former_logs,
+    drop_metadata_table,
+    require_known_in_version_6,
+    require_no_former_logs,
+    require_nothing_pending,
+)
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.upgrade_logs import merge_all, merged_in_version_6, slices_to_merge
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.active import LAYOUT_1
-from hudi_core.timeline.archived import archive_files, history_rows
+from hudi_core.timeline.active import LAYOUT_1, LAYOUT_2
+from hudi_core.timeline.archived import archive_file, archive_files, archive_log, history_rows
 from hudi_core.timeline.clock import require_same_zone
-from hudi_core.timeline.lsm_history import HistoryFileName, HistoryRow
-from hudi_core.timeline.relayout import CopyToLayout, MovedFile, moved_files
+from hudi_core.timeline.lsm_history import HistoryFileName, HistoryRow, read_history
+from hudi_core.timeline.relayout import CopyToLayout, MovedFile, moved_back, moved_files
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery.recover import is_writing, recover, require_known_actions
 from hudi_core.txn.scheduled import is_at_work
@@ -174,12 +183,16 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
         require_recoverable(client)
     properties = properties_in(_with_types(client, options), to, client.base_path)
     made = client.with_properties(properties)
-    require_recoverable(made)
-    require_rebuildable(made, MetadataConfig.from_options(client.options))
+    if to in WRITABLE_VERSIONS:
+        require_recoverable(made)
+        require_rebuildable(made, MetadataConfig.from_options(client.options))
+    else:
+        require_known_in_version_6(table)
     require_same_zone(client.active, config.zone)
     timeline = _without_archived(client, client.timeline())
     require_known_actions(client.seeing(timeline))
-    properties |= _key_encoding(table, made, options)
+    if to in WRITABLE_VERSIONS:
+        properties |= _key_encoding(table, made, options)
     made = client.with_properties(properties)
     plan = replace(
         plan,
@@ -188,21 +201,28 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
         partitions=StoredPartitions.of(config).all,
         slices=slices_to_merge(table, made),
     )
-    if config.layout_version != LAYOUT_1:
+    if config.layout_version == made.config.layout_version:
         return UpgradeWork(plan, made)
     _require_no_other_upgrade(client, made, is_marked=is_marked)
+    goes_up = config.layout_version == LAYOUT_1
+    moved = moved_files(client.active, config.zone) if goes_up else moved_back(client.active)
     files = tuple(
         one
-        for one in moved_files(client.active, config.zone)
+        for one in moved
         if timeline.find(one.before.requested_time, one.before.action) is not None
     )
+    archive = client.archived.folder
     return UpgradeWork(
         replace(
             plan,
             renamed=tuple(
                 (client.active.path(one.before), made.active.path(one.after)) for one in files
             ),
-            archives=tuple(archive_files(client.storage, client.archived.folder)),
+            archives=tuple(
+                archive_files(client.storage, archive)
+                if goes_up
+                else sorted(one.path for one in client.storage.list(archive))
+            ),
         ),
         made,
         files,
@@ -213,7 +233,7 @@ def _require_target(to: int) -> None:
     """Refuse versions that no upgrade is for."""
     if to not in TARGETS:
         raise InvalidOptionError(
-            "to", to, "a table is brought to version 8 or 9", "Name one of these."
+            "to", to, "a table is brought to version 6, 8 or 9", "Name one of these."
         )
 
 
@@ -323,9 +343,9 @@ def upgrade_table(
 
     Run again, it goes on where it died.
 
-    ``to`` is 8 or 9. Partition fields with their types in ``options`` say what a table of version 6
-    does not store of its CUSTOM key generator. ``progress`` counts timeline files copied, and file
-    slices whose logs are merged.
+    ``to`` is 6, 8 or 9. Partition fields with their types in ``options`` say what a table of
+    version 6 does not store of its CUSTOM key generator. ``progress`` counts timeline files copied,
+    and file slices whose logs are merged.
 
     Refused, with nothing changed, are interrupted upgrades of another program
     (``TableServiceError``) and instants made in another time zone than the one declared
@@ -338,13 +358,28 @@ def upgrade_table(
     merged = _slices_to_merge_first(before, options, to)
     if merged:
         merge_all(before, lock, options, engine, progress)
+    goes_down = to not in WRITABLE_VERSIONS and before.client.config.version != to
+    if goes_down:
+        clean_former_logs(open_for_upgrade(path, options), lock, options)
     with lock.held_by_service():
         recover_properties(before.client.storage)
         table = moved_on(open_for_upgrade(path, options))
         if table.client.config.version in WRITABLE_VERSIONS:
             _forget_former_timeline(table.client, lock)
         work = plan_work(table, options, to)
-        if work.plan.before != to:
+        if work.plan.before != to and goes_down:
+            _require_no_writers(table, config)
+            _require_no_late_logs(work)
+            pending = work.plan.pending
+            recover(TableState.load(table), config)
+            table = open_for_upgrade(path, options)
+            require_nothing_pending(table.client.base_path, table.client.timeline())
+            require_no_former_logs(table)
+            work = plan_work(table, options, to)
+            work = replace(work, plan=replace(work.plan, pending=pending))
+            _copy_timeline(table.client, work, progress)
+            _change_version(table.client, work, lock)
+        elif work.plan.before != to:
             _require_no_writers(table, config)
             if work.made.active.folder != table.client.active.folder:
                 slices = work.plan.slices
@@ -354,8 +389,7 @@ def upgrade_table(
                         compaction.put(work.made)
                     _change_version(table.client, work, lock)
             else:
-                for late in (log for one in work.plan.slices for log in one.log_files):
-                    raise ConcurrentWriterError(table.client.base_path, late.name.instant)
+                _require_no_late_logs(work)
                 recover(TableState.load(table), config)
                 _change_version(table.client, work, lock)
         if work.plan.is_needed:
@@ -373,6 +407,12 @@ def _slices_to_merge_first(
     return plan_work(table, options, to).plan.slices
 
 
+def _require_no_late_logs(work: UpgradeWork) -> None:
+    """Refuse logs that were written after the others were merged."""
+    for late in (log for one in work.plan.slices for log in one.log_files):
+        raise ConcurrentWriterError(work.plan.path, late.name.instant)
+
+
 def _require_no_writers(table: OpenTable, config: WriteConfig) -> None:
     """Refuse a table with live writers.
 
@@ -387,12 +427,16 @@ def _copy_timeline(client: TableMetaClient, work: UpgradeWork, progress: Progres
     """Copy timeline and archive into the layout of the new version."""
     storage, active = client.storage, work.made.active
     storage.put(MARK, _MARKED)
-    # copies of a run that died, perhaps of instants that have gone since
-    storage.delete_tree(active.folder)
+    if active.layout_version == LAYOUT_2:
+        # copies of a run that died, perhaps of instants that have gone since
+        storage.delete_tree(active.folder)
     # the newest first: stored in another order than they were made, the files will not be taken
     # for originals, whose dates show the zone of their writers
     copy = CountedMap(client.run_map, progress)
     copy(CopyToLayout(client.active, active), work.files[::-1])
+    if active.layout_version == LAYOUT_1:
+        _put_archive(client, work.made.archived.folder)
+        return
     on_timeline = {
         (one.after.requested_time, one.after.action.value)
         for one in work.files
@@ -415,6 +459,16 @@ def _put_history(writer: HistoryWriter, rows: Iterable[HistoryRow]) -> None:
         writer.publish(empty, snapshot.files)
 
 
+def _put_archive(client: TableMetaClient, folder: str) -> None:
+    """Store a history as an archive of layout 1, in files of a bounded size."""
+    storage, history = client.storage, client.archived.folder
+    rows = read_history(storage, history, None, None, bodies=True)
+    rows.sort(key=lambda row: (row.instant_time or "", row.action or ""))
+    for number, together in enumerate(_batches(rows), 1):
+        content = archive_log(together, f"{storage.root}/{history}")
+        storage.put_if_absent(f"{folder}/{archive_file(number)}", content)
+
+
 def _batches(rows: Iterable[HistoryRow]) -> Iterator[list[HistoryRow]]:
     batch: list[HistoryRow] = []
     size = 0
@@ -433,7 +487,9 @@ def _change_version(client: TableMetaClient, work: UpgradeWork, lock: TableLock)
     storage = client.storage
     lock.require_lease()
     client = client.as_stored()
-    if StoredPartitions.of(client.config).all:
+    if work.made.config.layout_version == LAYOUT_1:
+        drop_metadata_table(client)
+    elif StoredPartitions.of(client.config).all:
         client = announce_rebuild(client)
         definitions = read_definitions(storage, client.config)
         made = in_version(definitions, work.made.config)
@@ -451,6 +507,9 @@ def _forget_former_timeline(client: TableMetaClient, lock: TableLock) -> None:
     storage = client.storage
     if storage.head(MARK) is None:
         return
+    if client.config.layout_version == LAYOUT_1:
+        storage.delete_tree(f"{META_FOLDER}/{ManagedKeys.timeline_path.default}")
+        return
     left = [one.path for one in storage.list(META_FOLDER) if parse_file_name_v1(one.name)]
     left += archive_files(storage, f"{META_FOLDER}/{client.config.archive_folder}")
     lock.require_lease()
@@ -461,6 +520,9 @@ def _finish(path: str, options: Mapping[str, str], config: WriteConfig, lock: Ta
     """Make the rest good once the table has its version."""
     table = open_for_upgrade(path, options)
     _forget_former_timeline(table.client, lock)
+    if table.client.config.version not in WRITABLE_VERSIONS:
+        table.client.storage.delete(MARK)
+        return
     state = recover(TableState.load(table), config)
     lock.require_lease()
     if StoredPartitions.of(state.client.config).is_rebuilding:

@@ -66,7 +66,8 @@ def slices_to_merge(table: OpenTable, made: TableMetaClient) -> tuple[FileSlice,
             "Run it, or give it up, with Apache Hudi first.",
         )
     has_logs = client.config.table_type is TableType.MERGE_ON_READ
-    if not has_logs or not (is_old or merge_rules(client.config) != merge_rules(made.config)):
+    leave = is_old or made.config.layout_version == LAYOUT_1
+    if not has_logs or not (leave or merge_rules(client.config) != merge_rules(made.config)):
         return ()
     slices = table.views().view(timeline).latest_slices()
     found = tuple(one for one in slices if one.log_files)

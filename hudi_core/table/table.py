@@ -1742,12 +1742,14 @@ class Table:
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> Upgrade:
-        """Bring the table to version 8 or 9.
+        """Bring the table to version 8 or 9, or down to 6.
 
-        It comes up from 6 or 8, or down from 9. A table of version 6 gets another layout of its
-        timeline, and a history in place of its archive. The metadata table is rebuilt, pending
-        writes are rolled back, and data files stay; but log files of version 6 are merged into base
-        files, and those whose rows the other version merges otherwise. An upgrade that died is run
+        A table of version 6 gets another layout of its timeline, and a history in place of its
+        archive. The metadata table is rebuilt, pending writes are rolled back, and data files stay;
+        but log files of version 6 are merged into base files, and those whose rows the other
+        version merges otherwise. To version 6, which is only read afterwards, all of that goes the
+        other way: logs are merged, the states before are cleaned where there are any, and there is
+        no metadata table. An upgrade that died is run
         again. Writers that know only the former version must have ended. Progress counts copied
         files of the timeline, and file slices whose logs are merged.
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
-from hudi_core.avro.datum import decode_datum, parse_writer_schema
+from hudi_core.avro.datum import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError, InvalidInstantTimeError, TableServiceError
 from hudi_core.log_format.block import (
     BlockType,
     HeaderKey,
     LogBlock,
     decode_avro_content,
+    encode_avro_content,
+    encode_log_block,
     read_log_blocks,
 )
 from hudi_core.model.actions import (
@@ -37,7 +40,8 @@ from hudi_core.model.instant_time import (
 from hudi_core.model.protocols import Storage
 from hudi_core.timeline.active import LAYOUT_1, LAYOUT_2
 from hudi_core.timeline.lsm_history import HistoryRow, read_history, read_newest_history
-from hudi_core.timeline.serde import encode_archived
+from hudi_core.timeline.serde import decode, encode_archived
+from hudi_core.timeline.serde.records import schema_of_one, to_record
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -226,6 +230,7 @@ Entry = Mapping[str, Any]
 
 _BODIES: Final[Mapping[Action, tuple[str, type]]] = {
     Action.COMMIT: ("hoodieCommitMetadata", CommitMetadata),
+    Action.DELTACOMMIT: ("hoodieCommitMetadata", CommitMetadata),
     Action.REPLACECOMMIT: ("hoodieReplaceCommitMetadata", ReplaceCommitMetadata),
     Action.CLEAN: ("hoodieCleanMetadata", CleanMetadata),
     Action.ROLLBACK: ("hoodieRollbackMetadata", RollbackMetadata),
@@ -258,6 +263,40 @@ def history_rows(
         if row is not None:
             seen.add(key)
             yield row
+
+
+def archive_file(number: int) -> str:
+    """The name of a file of the archive."""
+    return f".commits_.archive.{number}_1-0-1"
+
+
+def archive_log(rows: Iterable[HistoryRow], path: str) -> bytes:
+    """The bytes of a file of the archive, from rows of a history; the reverse of the above."""
+    fields: dict[str, type] = dict.fromkeys(("commitTime", "actionType", "actionState"), str)
+    fields |= {"stateTransitionTime": str} | dict([*_BODIES.values(), *_PLANS.values()])
+    text = json.dumps(schema_of_one("HoodieArchivedMetaEntry", fields))
+    schema = parse_writer_schema(text, path).parsed
+    data = [
+        encode_datum({**dict.fromkeys(fields), **entry}, schema)
+        for row in rows
+        for entry in _entries(row, path)
+    ]
+    header = {HeaderKey.SCHEMA: text}
+    return encode_log_block(BlockType.AVRO, header, encode_avro_content(data))
+
+
+def _entries(row: HistoryRow, path: str) -> Iterator[dict[str, object]]:
+    """The records of an archived instant: of its request, where that has a plan, and its end."""
+    action = next((one for one in _BODIES if one == row.action), None)
+    if action is None:
+        return
+    found = {"commitTime": row.instant_time, "actionType": row.action}
+    for of, data, state in ((_PLANS, row.plan, "REQUESTED"), (_BODIES, row.metadata, "COMPLETED")):
+        name, kind = of.get(action, ("", type(None)))
+        if name and data:
+            record = to_record(decode(kind, data, path))
+            done = row.completion_time if of is _BODIES else row.instant_time
+            yield {**found, "actionState": state, "stateTransitionTime": done, name: record}
 
 
 def completed_body(entry: Entry, path: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Files of a timeline of layout 1, as layout 2 has them.
+"""Files of a timeline of layout 1, as layout 2 has them, and the reverse.
 
 Layout 2 names when an instant completed. Layout 1 does not, and Hudi takes the date of the
 completed file for it, which is right as long as the table was not copied. So a date counts only
@@ -18,12 +18,13 @@ from typing import Final
 
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, TimelineZone, next_instant_time
-from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.active import LAYOUT_2, ActiveTimeline
 from hudi_core.timeline.serde import (
     decode_commit,
     decode_replace_commit,
     decode_requested_replace,
     encode,
+    encode_json,
     is_json,
 )
 
@@ -110,6 +111,25 @@ def _moved(instant: Instant, done: Mapping[Instant, InstantTime], is_clustering:
     return instant
 
 
+def moved_back(active: ActiveTimeline) -> tuple[MovedFile, ...]:
+    """Every file of a timeline of layout 2 with its place in layout 1.
+
+    That knows no completion times, and names clusterings like other replacements.
+    """
+    found = active.scan()
+    return tuple(
+        MovedFile(one, _without_time(one))
+        for one in sorted(found.files, key=lambda one: one.sort_key)
+        if one not in found.late
+    )
+
+
+def _without_time(instant: Instant) -> Instant:
+    is_clustering = instant.action is Action.CLUSTERING
+    action = Action.REPLACECOMMIT if is_clustering else instant.action
+    return replace(instant, action=action, completion_time=None)
+
+
 @dataclass(frozen=True, slots=True)
 class CopyToLayout:
     """Copies a file into another layout; a value for engines."""
@@ -119,7 +139,8 @@ class CopyToLayout:
 
     def __call__(self, file: MovedFile) -> None:
         """Copy it."""
-        body = _body(self.before, file.before)
+        to_layout = _body if self.after.layout_version == LAYOUT_2 else _body_in_layout_1
+        body = to_layout(self.before, file.before)
         self.after.storage.put_if_absent(self.after.path(file.after), body)
 
 
@@ -132,3 +153,14 @@ def _body(active: ActiveTimeline, instant: Instant) -> bytes:
     if instant.is_completed and instant.action is Action.REPLACECOMMIT:
         return encode(decode_replace_commit(data, path))
     return encode(decode_commit(data, path))
+
+
+def _body_in_layout_1(active: ActiveTimeline, instant: Instant) -> bytes:
+    """The bytes of a file in layout 1."""
+    data = active.read(instant)
+    if instant.action not in WRITE_ACTIONS or instant.state is State.REQUESTED or not data:
+        return data
+    path = f"{active.storage.root}/{active.path(instant)}"
+    if instant.is_completed and instant.action is Action.REPLACECOMMIT:
+        return encode_json(decode_replace_commit(data, path))
+    return encode_json(decode_commit(data, path))

@@ -280,7 +280,7 @@ def refused(path: Path, to: int, error: type[Exception], words: str, **options: 
 
 
 def test_what_cannot_be_done_is_refused_before_anything_changes(path: Path) -> None:
-    refused(path, 7, InvalidOptionError, "version 8 or 9")
+    refused(path, 7, InvalidOptionError, "version 6, 8 or 9")
     refused(*(path, 8, TimelineError, "UTC[+-]"), hoodie__table__timeline__local__zone="Asia/Tokyo")
     half = path / ".hoodie/timeline"
     half.mkdir()

@@ -65,6 +65,20 @@ def encode(value: object) -> bytes:
     return write_container(text, datum)
 
 
+def encode_json(value: CommitMetadata) -> bytes:
+    """Return commit metadata as the body of a file of layout 1."""
+    return json.dumps(_without_nulls(to_record(value)), indent=2).encode()
+
+
+def _without_nulls(value: object) -> object:
+    match value:
+        case dict():
+            return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+        case list():
+            return [_without_nulls(one) for one in value]
+    return value
+
+
 def encode_datum(value: object, schema: ParsedSchema) -> bytes:
     """Return the bare Avro bytes of ``value`` under a compatible schema."""
     return avro.encode_datum(to_record(value), schema)

@@ -404,6 +404,16 @@ def schema_of(kind: type) -> dict[str, Any]:
     return {**_record(kind, set()), "namespace": _NAMESPACE}
 
 
+def schema_of_one(name: str, fields: Mapping[str, type]) -> dict[str, Any]:
+    """The schema of a record of which each field is null, or such a value."""
+    seen: set[type] = set()
+    made = [
+        {"name": key, "type": ["null", _type_once(kind, seen)], "default": None}
+        for key, kind in fields.items()
+    ]
+    return {"type": "record", "name": name, "namespace": _NAMESPACE, "fields": made}
+
+
 def schema_name(kind: type) -> str:
     """The name of a value's record, without namespace."""
     return _NAMES.get(kind, f"Hoodie{kind.__name__}")
@@ -436,6 +446,12 @@ def _type(hint: Any, name: str, seen: set[type]) -> _AvroType:
     if origin is Mapping:
         values = _type(arguments[1], name, seen)
         return {"type": "map", "values": values, "avro.java.string": "String"}
-    # a record is defined where it comes first and named from then on
-    made = schema_name(hint) if hint in seen else _record(hint, seen)
+    made = _type_once(hint, seen)
     return ["null", made] if hint is RollbackMetadata else made  # those of a restore
+
+
+def _type_once(kind: type, seen: set[type]) -> _AvroType:
+    """A record, defined where it comes first and named from then on, or a scalar."""
+    if kind in _AVRO_SCALARS:
+        return _AVRO_SCALARS[kind]
+    return schema_name(kind) if kind in seen else _record(kind, seen)
