@@ -271,7 +271,7 @@ _Keep = Callable[[Sequence[PartitionPath]], Sequence[PartitionPath]]
 
 
 class DeletedFile(NamedTuple):
-    """A base file that a clean has deleted.
+    """A file that a clean has deleted.
 
     ``is_listed`` means that listings may name the file still: the clean is not complete.
     """
@@ -378,7 +378,9 @@ class Cleaned:
     timeline: TimelineView
 
     def since(self, time: InstantTime) -> Mapping[FileGroupId, DeletedFile]:
-        """Newest deleted base file of each file group up to a time.
+        """Newest deleted file of each file group up to a time.
+
+        A slice of logs alone has no base file; and logs are older than the next base file.
 
         Cleans before that time deleted nothing that was the latest then. Mostly the last one says
         that none of those after it did, and no other is read.
@@ -402,7 +404,8 @@ class Cleaned:
     def _deleted(self, time: InstantTime) -> dict[FileGroupId, DeletedFile]:
         found: dict[FileGroupId, DeletedFile] = {}
         for partition, path, is_listed in self._paths(time):
-            name = BaseFileName.parse(path.rpartition("/")[2])
+            plain = path.rpartition("/")[2]
+            name = BaseFileName.parse(plain) or LogFileName.parse(plain)
             if name is None or name.instant > time:
                 continue
             group = FileGroupId(partition, name.file_id)

@@ -228,6 +228,13 @@ def _place(placement: Placement) -> str:
 # --- upgrade, rewrite keys ------------------------------------------------------------------------
 
 
+def _version(given: int) -> int:
+    """A version that tables are brought to."""
+    if given not in (6, 8, 9):
+        raise typer.BadParameter("it is 6, 8 or 9")
+    return given
+
+
 def _upgrade(call: Call) -> Upgrade:
     to = call.given["to"]
     if call.dry_run:
@@ -254,7 +261,9 @@ def _changed(done: Upgrade | KeyRewrite, call: Call) -> Mapping[str, bool]:
 
 
 @service(
-    option("--to", "Version of the table.", int, Parameter.empty, metavar="6|8|9", min=6, max=9),
+    option(
+        "--to", "Version of the table.", int, Parameter.empty, metavar="6|8|9", callback=_version
+    ),
     OPTION,
     DRY_RUN,
     does=_upgrade,

@@ -35,7 +35,7 @@ _ALL_BUT_THE_LATEST: Final = {
 
 
 def require_known_in_version_6(table: OpenTable) -> None:
-    """Refuse a table that writers and readers of version 6 would not know."""
+    """Refuse a table that version 6 has no words for."""
     client, config = table.client, table.client.config
     reason = None
     if config.table_format != NATIVE:
@@ -63,7 +63,10 @@ def require_nothing_pending(base_path: str, timeline: Timeline) -> None:
 
 
 def clean_former_logs(table: OpenTable, lock: TableLock, options: Mapping[str, str]) -> None:
-    """Delete the slices before the latest, where some have logs; takes the lock itself."""
+    """Delete past slices, where some have logs.
+
+    Takes the lock itself.
+    """
     if _has_logs(table):
         config = WriteConfig.from_options({**options, **_ALL_BUT_THE_LATEST})
         clean_table(table, lock, config)
@@ -84,7 +87,7 @@ def _has_logs(table: OpenTable) -> bool:
 
 
 def drop_metadata_table(client: TableMetaClient) -> None:
-    """Give up the metadata table and the definitions of its indexes, and delete them."""
+    """Delete the metadata table and the definitions of its indexes."""
     storage, definitions = client.storage, read_definitions(client.storage, client.config).path
     keys = (ManagedKeys.metadata_partitions.key, ManagedKeys.metadata_partitions_inflight.key)
     if any(key in client.config.raw for key in keys):

@@ -1,4 +1,4 @@
-"""Upgrades of tables to version 8 or 9, and downgrades to 6 or 8.
+"""Upgrades of tables, and downgrades: versions 6, 8 and 9.
 
 At each step the table is whole in the one version or in the other, so that a run that died is
 simply run again:
@@ -460,7 +460,7 @@ def _put_history(writer: HistoryWriter, rows: Iterable[HistoryRow]) -> None:
 
 
 def _put_archive(client: TableMetaClient, folder: str) -> None:
-    """Store a history as an archive of layout 1, in files of a bounded size."""
+    """Store a history as an archive, in files of a bounded size."""
     storage, history = client.storage, client.archived.folder
     rows = read_history(storage, history, None, None, bodies=True)
     rows.sort(key=lambda row: (row.instant_time or "", row.action or ""))

@@ -271,7 +271,7 @@ def archive_file(number: int) -> str:
 
 
 def archive_log(rows: Iterable[HistoryRow], path: str) -> bytes:
-    """The bytes of a file of the archive, from rows of a history; the reverse of the above."""
+    """The bytes of an archive's file, from rows of a history."""
     fields: dict[str, type] = dict.fromkeys(("commitTime", "actionType", "actionState"), str)
     fields |= {"stateTransitionTime": str} | dict([*_BODIES.values(), *_PLANS.values()])
     text = json.dumps(schema_of_one("HoodieArchivedMetaEntry", fields))
@@ -286,7 +286,10 @@ def archive_log(rows: Iterable[HistoryRow], path: str) -> bytes:
 
 
 def _entries(row: HistoryRow, path: str) -> Iterator[dict[str, object]]:
-    """The records of an archived instant: of its request, where that has a plan, and its end."""
+    """The records of an archived instant.
+
+    One is of its end, and one of its request, where that has a plan.
+    """
     action = next((one for one in _BODIES if one == row.action), None)
     if action is None:
         return

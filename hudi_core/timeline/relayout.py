@@ -1,4 +1,4 @@
-"""Files of a timeline of layout 1, as layout 2 has them, and the reverse.
+"""Files of a timeline in the other layout.
 
 Layout 2 names when an instant completed. Layout 1 does not, and Hudi takes the date of the
 completed file for it, which is right as long as the table was not copied. So a date counts only
@@ -112,7 +112,7 @@ def _moved(instant: Instant, done: Mapping[Instant, InstantTime], is_clustering:
 
 
 def moved_back(active: ActiveTimeline) -> tuple[MovedFile, ...]:
-    """Every file of a timeline of layout 2 with its place in layout 1.
+    """Every file of a timeline with its place in layout 1.
 
     That knows no completion times, and names clusterings like other replacements.
     """

@@ -13,6 +13,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import (
     DuplicateRecordKeyError,
+    HistoryExpiredError,
     KeyCollisionError,
     OptionConflictError,
     UnsupportedTableError,
@@ -298,6 +299,22 @@ def test_a_write_of_groups_of_logs_alone_is_planned(tmp_path: Path) -> None:
     assert (plan.updated, plan.inserted) == (2, 1)
     done = table.upsert(of("A", "a0", "a2", "new"))
     assert (done.updated, done.inserted) == (2, 1)
+
+
+def test_a_clean_of_groups_of_logs_alone_ends_travel(tmp_path: Path) -> None:
+    table = with_groups_of_logs_alone(tmp_path / "t")
+    past = table.timeline.completed_writes()[-1].requested_time
+    before = table.to_arrow(as_of=past)
+    table.compact()
+    assert table.to_arrow(as_of=past).sort_by("id") == before.sort_by("id")
+    table.upsert(of("B", "k1"))
+    versions = {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+    }
+    assert any(".log." in path for path in table.clean(options=versions).files)
+    with pytest.raises(HistoryExpiredError):
+        table.to_arrow(as_of=past)
 
 
 BUCKETS: Final = {

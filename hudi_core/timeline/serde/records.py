@@ -405,7 +405,7 @@ def schema_of(kind: type) -> dict[str, Any]:
 
 
 def schema_of_one(name: str, fields: Mapping[str, type]) -> dict[str, Any]:
-    """The schema of a record of which each field is null, or such a value."""
+    """The schema of a record with such fields, or nulls."""
     seen: set[type] = set()
     made = [
         {"name": key, "type": ["null", _type_once(kind, seen)], "default": None}
@@ -451,7 +451,10 @@ def _type(hint: Any, name: str, seen: set[type]) -> _AvroType:
 
 
 def _type_once(kind: type, seen: set[type]) -> _AvroType:
-    """A record, defined where it comes first and named from then on, or a scalar."""
+    """A scalar, or a record.
+
+    That is defined where it comes first, and named from then on.
+    """
     if kind in _AVRO_SCALARS:
         return _AVRO_SCALARS[kind]
     return schema_name(kind) if kind in seen else _record(kind, seen)
