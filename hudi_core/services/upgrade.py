@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_core.actions.archive import FILE_BODY_BYTES
@@ -69,7 +69,12 @@ from hudi_core.services.downgrade import (
 )
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import CountedMap, Progress, no_progress
-from hudi_core.services.upgrade_logs import merge_all, merged_in_version_6, slices_to_merge
+from hudi_core.services.upgrade_logs import (
+    GivenUp,
+    merge_all,
+    merged_in_version_6,
+    slices_to_merge,
+)
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
@@ -103,8 +108,9 @@ class Upgrade:
 
     ``archives`` are files of the former archive, whose instants move to the history. Of ``pending``
     instants, writes are rolled back, as their writers are dead; cleans, rollbacks and restores go
-    on. ``partitions`` are those of the metadata table, which is rebuilt. ``slices`` are file slices
-    whose logs are merged into base files.
+    on, and compactions of version 6 are given up, as all logs are merged. ``partitions`` are those
+    of the metadata table, which is rebuilt. ``slices`` are file slices whose logs are merged into
+    base files.
     """
 
     path: str
@@ -134,12 +140,13 @@ class UpgradeWork:
     """A plan, and what carrying it out needs.
 
     ``made`` is the client of the table as it will be; ``files`` are timeline files in both layouts,
-    empty where the layout stays.
+    empty where the layout stays. ``given_up`` are pending compactions of version 6.
     """
 
     plan: Upgrade
     made: TableMetaClient
     files: tuple[MovedFile, ...] = ()
+    given_up: GivenUp = field(default_factory=GivenUp)
 
 
 def open_for_upgrade(path: str, options: Mapping[str, str]) -> OpenTable:
@@ -206,10 +213,12 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
     _require_no_other_upgrade(client, made, is_marked=is_marked)
     goes_up = config.layout_version == LAYOUT_1
     moved = moved_files(client.active, config.zone) if goes_up else moved_back(client.active)
+    given_up = GivenUp.of(timeline, plan.slices) if goes_up else GivenUp()
     files = tuple(
         one
         for one in moved
         if timeline.find(one.before.requested_time, one.before.action) is not None
+        and not given_up.is_of(one.before)
     )
     archive = client.archived.folder
     return UpgradeWork(
@@ -226,6 +235,7 @@ def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeW
         ),
         made,
         files,
+        given_up,
     )
 
 
@@ -384,7 +394,9 @@ def upgrade_table(
             if work.made.active.folder != table.client.active.folder:
                 slices = work.plan.slices
                 with merged_in_version_6(table, slices, config, engine, progress) as compaction:
+                    work.given_up.delete_files(table.client)
                     _copy_timeline(table.client, work, progress)
+                    work.given_up.put(table.client, work.made)
                     if compaction is not None:
                         compaction.put(work.made)
                     _change_version(table.client, work, lock)

@@ -19,6 +19,7 @@ from typing import Final
 
 from hudi_core.actions.clustering import read_clustering
 from hudi_core.actions.compaction import pending_compactions, plan_compaction
+from hudi_core.actions.deletion import DeleteFile
 from hudi_core.config.compaction import CompactionConfig, CompactionStrategyKind
 from hudi_core.config.kinds import TableType
 from hudi_core.config.merge_rules import merge_rules
@@ -27,11 +28,12 @@ from hudi_core.engine.base import Engine
 from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import CompactionPlan
 from hudi_core.model.commit import CommitMetadata, WriteOperation
-from hudi_core.model.files import FileSlice
+from hudi_core.model.files import BaseFileName, FileSlice
 from hudi_core.model.instant import COMPACTIONS, PLANNED_ACTIONS, Action, Instant, State
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import InstantTime, next_instant_time
 from hudi_core.rows.context import WriteContext
 from hudi_core.services.compaction import CompactionService
 from hudi_core.services.progress import Progress
@@ -54,17 +56,11 @@ def slices_to_merge(table: OpenTable, made: TableMetaClient) -> tuple[FileSlice,
     """The slices whose logs are to be merged.
 
     These logs a table of the new version must not have. ``made`` is its client as it will be. Plans
-    that name such logs are refused.
+    that name such logs are refused, but for compactions of version 6, see :func:`given_up`.
     """
     client = table.client
     is_old = client.config.layout_version == LAYOUT_1
     timeline = client.timeline()
-    for planned in pending_compactions(timeline, COMPACTIONS) if is_old else ():
-        raise UnsupportedTableError(
-            client.base_path,
-            f"has the pending {planned.action.value} {planned.requested_time}",
-            "Run it, or give it up, with Apache Hudi first.",
-        )
     has_logs = client.config.table_type is TableType.MERGE_ON_READ
     leave = is_old or made.config.layout_version == LAYOUT_1
     if not has_logs or not (leave or merge_rules(client.config) != merge_rules(made.config)):
@@ -123,6 +119,66 @@ def compacting_all(options: Mapping[str, str]) -> WriteConfig:
 
 
 # --- version 6 ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Pending compactions of version 6, which an upgrade does in their place.
+
+    ``instants`` are not on the new timeline, but for those that logs are ``named`` after: writers
+    of version 6 name logs after the slice that a pending compaction is to make. There these are
+    complete, with no file of their own, so that past states have the logs.
+    """
+
+    instants: tuple[Instant, ...] = ()
+    named: tuple[Instant, ...] = ()
+
+    @classmethod
+    def of(cls, timeline: Timeline, slices: Iterable[FileSlice]) -> GivenUp:
+        """Those of a timeline; ``slices`` are the latest with logs."""
+        pending = pending_compactions(timeline, COMPACTIONS)
+        times = {log.name.instant for one in slices for log in one.log_files}
+        return cls(pending, tuple(one for one in pending if one.requested_time in times))
+
+    def is_of(self, instant: Instant) -> bool:
+        """Whether a file of a timeline is of one of them."""
+        return any(
+            (one.requested_time, one.action) == (instant.requested_time, instant.action)
+            for one in self.instants
+        )
+
+    def delete_files(self, client: TableMetaClient) -> None:
+        """Delete what those that were begun have written.
+
+        Archived later, their instants would count as completed.
+        """
+        begun = {one.requested_time for one in self.instants if one.state is State.INFLIGHT}
+        if not begun:
+            return
+        lister = table_lister(client)
+        listed = lister.list_files(lister.list_partitions())
+        written = [
+            file.path
+            for files in listed.values()
+            for file in files
+            if (name := BaseFileName.parse(file.name)) is not None and name.instant in begun
+        ]
+        list(client.run_map(DeleteFile(client.data), written))
+
+    def put(self, client: TableMetaClient, made: TableMetaClient) -> None:
+        """Put those that logs are named after onto the new timeline."""
+        for one in self.named:
+            timeline = made.active.load()
+            taken = {each.completion_time for each in timeline} | {
+                each.requested_time for each in timeline
+            }
+            done = next_instant_time(one.requested_time, one.requested_time)
+            while done in taken:
+                done = next_instant_time(done, done)
+            requested = one.to(State.REQUESTED)
+            inflight = made.active.begin(requested, client.active.read(requested))
+            metadata = CommitMetadata(compacted=True, operation_type=WriteOperation.COMPACT)
+            made.active.complete(inflight, done, encode(metadata), timeline)
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,8 +287,8 @@ def test_what_cannot_be_done_is_refused_before_anything_changes(path: Path) -> N
     (half / "20260101000000000_20260101000000001.commit").write_bytes(b"{}")
     refused(path, 8, TableServiceError, "another program's upgrade")
     shutil.rmtree(half)
-    (path / ".hoodie/20300101000000000.compaction.requested").write_bytes(b"")
-    refused(path, 8, UnsupportedTableError, "compaction")
+    (path / ".hoodie/20300101000000000.indexing.requested").write_bytes(b"")
+    refused(path, 8, UnsupportedTableError, "indexing")
 
 
 @pytest.mark.parametrize(

@@ -120,17 +120,76 @@ def test_a_dead_write_of_logs_is_rolled_back(path: Path) -> None:
     assert table.validate().is_valid
 
 
-def test_plans_of_logs_are_to_be_run_first(path: Path) -> None:
+def with_compaction(path: Path, action: Action, *, is_begun: bool, names_logs: bool) -> str:
+    """Plan a compaction before the last write of a table, whose log is named after it perhaps."""
+    first, last = opened(path).timeline.completed_writes()
+    time = str(int(first.requested_time) + 1)
+    [found] = [one for one in opened(path).file_slices() if one.log_files]
+    plan = plan_compaction([found])
+    assert plan is not None
+    assert found.base_file is not None
+    (path / ".hoodie" / f"{time}.{action}.requested").write_bytes(encode(plan))
+    if is_begun:
+        (path / ".hoodie" / f"{time}.{action}.inflight").write_bytes(b"")
+        base = path / found.base_file.path
+        dead = f"{found.file_id}_9-9-9_{time}.parquet"
+        if action is Action.COMPACTION:
+            base.with_name(dead).write_bytes(base.read_bytes())
+    if names_logs:
+        [log] = path.rglob("*.log.1_*")
+        named = log.name.replace(first.requested_time, time)
+        log.rename(log.with_name(named))
+        write = path / ".hoodie" / f"{last.requested_time}.deltacommit"
+        write.write_text(write.read_text().replace(log.name, named))
+    return time
+
+
+@pytest.mark.parametrize(
+    ("action", "is_begun", "names_logs"),
+    [
+        (Action.COMPACTION, False, True),
+        (Action.COMPACTION, True, True),
+        (Action.COMPACTION, False, False),
+        (Action.COMPACTION, True, False),
+        (Action.LOGCOMPACTION, False, False),
+        (Action.LOGCOMPACTION, True, False),
+    ],
+)
+def test_pending_compactions_are_given_up(
+    path: Path, tmp_path: Path, action: Action, is_begun: bool, names_logs: bool
+) -> None:
+    """All logs are merged; past states have the logs that are named after a compaction."""
+    before = state_of(opened(path))
+    times = [one.requested_time for one in opened(path).timeline.completed_writes()]
+    past = [state_of(opened(path), time) for time in times]
+    planned = with_compaction(path, action, is_begun=is_begun, names_logs=names_logs)
+    assert state_of(opened(path)) == before
+    plan = opened(path).upgrade(8, dry_run=True)
+    assert [(one.requested_time, one.action) for one in plan.pending] == [(planned, action)]
+    for dead, number in deaths(path, tmp_path, 8, 1 if IS_WHOLE else 7):
+        assert state_of(opened(dead)) == before, number
+        opened(dead).upgrade(8)
+        assert agreed_rows(dead) == before, number
+        assert [state_of(opened(dead), time) for time in times] == past, number
+    opened(path).upgrade(8)
+    table = opened(path)
+    assert agreed_rows(path) == before
+    assert [state_of(table, time) for time in times] == past
+    assert table.validate(keys=True).is_valid
+    assert not list(path.rglob(f"*_{planned}.parquet"))
+    assert all(one.is_completed for one in table.timeline.instants)
+    assert names_logs == any(one.requested_time == planned for one in table.timeline.instants)
+    table.upsert(table.to_arrow().select(table.schema.names).slice(0, 1))
+    table.compact()
+    table.clean()
+    agreed_rows(path)
+    assert [state_of(opened(path), time) for time in times] == past
+
+
+def test_clusterings_of_logs_are_to_be_run_first(path: Path) -> None:
     [found] = [one for one in opened(path).file_slices() if one.log_files]
     assert found.base_file is not None
     time = "20300101000000000"
-    compaction = plan_compaction([found])
-    assert compaction is not None
-    file = path / ".hoodie" / f"{time}.compaction.requested"
-    file.write_bytes(encode(compaction))
-    with pytest.raises(UnsupportedTableError, match=f"pending compaction {time}"):
-        opened(path).upgrade(8)
-    file.unlink()
     one = ClusteringSlice(
         data_file_path=str(path / found.base_file.path),
         delta_file_paths=tuple(str(path / log.status.path) for log in found.log_files),

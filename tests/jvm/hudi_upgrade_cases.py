@@ -240,3 +240,28 @@ def test_down_to_8_and_up_to_9(hudi_spark: Engine, tmp_path: Path, name: str) ->
     } == {
         key: properties.get(key) for key in merging - {"hoodie.compaction.record.merger.strategy"}
     }
+
+
+@pytest.mark.parametrize("more", [{}, LOGS], ids=["copy on write", "merge on read"])
+def test_hudi_writes_what_we_brought_down(
+    hudi_spark: Engine, tmp_path: Path, more: dict[str, str]
+) -> None:
+    """Hudi-Spark reads and writes tables that came down to version 6, and brings them up again."""
+    plain = MADE_TABLES["plain"]
+    path, shape = tmp_path / "table", replace(plain, options={**plain.options, **more})
+    model = made(hudi_spark, path, shape)
+    hudi.Table.open(str(path)).upgrade(9)
+    written_on(hudi_spark, path, replace(shape, version="9"), model, 50)
+    done = hudi.Table.open(str(path)).upgrade(6)
+    assert (done.before, done.after, done.logs > 0) == (9, 6, bool(more))
+    agree(hudi_spark, path, model, "downgraded")
+    for step in (Step("upsert", [0, 7, 202], ts=70), Step("delete", [6])):
+        step.take(HudiSpark(hudi_spark), path, replace(shape, version="6"))
+        model.take(step)
+    assert hudi.Table.open(str(path)).config.version == 6
+    agree(hudi_spark, path, model, "of Hudi-Spark, in version 6")
+    copy = Path(shutil.copytree(path, tmp_path / "copy"))
+    upgrade_by_hudi(hudi_spark, copy, 8)
+    assert read_by_hudi(hudi_spark, copy) == model.content
+    hudi.Table.open(str(path)).upgrade(8)
+    written_on(hudi_spark, path, replace(shape, version="8"), model, 90)
