@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from hudi_core.actions.compaction import pending_compactions
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.stored_keys import ManagedKeys
@@ -19,11 +20,14 @@ from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.table import METADATA_FOLDER
-from hudi_core.model.instant import Action
+from hudi_core.model.instant import COMPACTIONS, Action
 from hudi_core.services.clean import clean_table
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.recovery.rollback import drop_unwritten
+from hudi_core.txn.scheduled import is_run
+from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 
 _KEPT: Final = frozenset({Action.CLEAN})
@@ -60,6 +64,19 @@ def require_nothing_pending(base_path: str, timeline: Timeline) -> None:
             "Run them, or roll them back, first.",
             pending=[one.requested_time for one in found],
         )
+
+
+def give_up_scheduled(table: OpenTable, lock: TableLock, config: WriteConfig) -> None:
+    """Take compactions that nobody runs off the timeline.
+
+    All logs are to be merged, and a compaction leaves the slices of such a plan out. Takes the lock
+    itself.
+    """
+    with lock.held_by_service():
+        state = TableState.load(table)
+        for one in pending_compactions(state.timeline, COMPACTIONS):
+            if one.is_scheduled and not is_run(state, one, config):
+                drop_unwritten(state, one)
 
 
 def clean_former_logs(table: OpenTable, lock: TableLock, options: Mapping[str, str]) -> None:

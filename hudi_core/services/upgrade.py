@@ -63,6 +63,7 @@ from hudi_core.services.convert import require_recoverable
 from hudi_core.services.downgrade import (
     clean_former_logs,
     drop_metadata_table,
+    give_up_scheduled,
     require_known_in_version_6,
     require_no_former_logs,
     require_nothing_pending,
@@ -366,9 +367,12 @@ def upgrade_table(
     _require_target(to)
     lock = table_lock(before, config)
     merged = _slices_to_merge_first(before, options, to)
+    goes_down = to not in WRITABLE_VERSIONS and before.client.config.version != to
+    if goes_down:
+        plan_work(before, options, to)  # what it refuses, before anything changes
+        give_up_scheduled(before, lock, config)
     if merged:
         merge_all(before, lock, options, engine, progress)
-    goes_down = to not in WRITABLE_VERSIONS and before.client.config.version != to
     if goes_down:
         clean_former_logs(open_for_upgrade(path, options), lock, options)
     with lock.held_by_service():

@@ -11,7 +11,7 @@ roll them back. The timeline of the new version has it as a compaction, complete
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -70,7 +70,7 @@ def slices_to_merge(table: OpenTable, made: TableMetaClient) -> tuple[FileSlice,
     if is_old:
         _require_unplanned(client, timeline, found)
     elif found:
-        require_nothing_planned(client.base_path, timeline)
+        require_nothing_planned(client.base_path, timeline, () if not leave else COMPACTIONS)
     return found
 
 
@@ -89,9 +89,18 @@ def _require_unplanned(
             )
 
 
-def require_nothing_planned(base_path: str, timeline: Timeline) -> None:
-    """Refuse plans that name logs which are to be merged."""
-    planned = [one.requested_time for one in timeline.pending() if one.action in PLANNED_ACTIONS]
+def require_nothing_planned(
+    base_path: str, timeline: Timeline, given_up: Collection[Action] = ()
+) -> None:
+    """Refuse plans that name logs which are to be merged.
+
+    Those of the actions ``given_up`` are so where nobody has begun them.
+    """
+    planned = [
+        one.requested_time
+        for one in timeline.pending()
+        if one.action in PLANNED_ACTIONS and not (one.action in given_up and one.is_scheduled)
+    ]
     if planned:
         raise TableServiceError(
             f"Clusterings or compactions of the table at {base_path} are pending "

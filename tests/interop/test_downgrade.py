@@ -265,6 +265,22 @@ def test_what_is_pending(tmp_path: Path) -> None:
     assert not list((path / ".hoodie").glob(f"{dead}*"))
 
 
+@pytest.mark.parametrize("of_logs", [False, True])
+def test_scheduled_compactions_are_given_up(tmp_path: Path, *, of_logs: bool) -> None:
+    path = tmp_path / "t"
+    table = written(path, "MERGE_ON_READ")
+    table.upsert(changed("k8", v=3.0, ts=3))
+    few = {"hoodie.log.compaction.blocks.threshold": "2"}
+    planned = table.compact(schedule_only=True, log_compaction=of_logs, options=few)
+    assert planned.instant is not None
+    rows = without_files(agreed_rows(path))
+    assert opened(path).upgrade(6, dry_run=True).logs
+    opened(path).upgrade(6)
+    assert without_files(agreed_rows(path)) == rows
+    assert not list((path / ".hoodie").glob(f"{planned.instant}*"))
+    assert not list(path.rglob(".*.log.*"))
+
+
 def files_of(path: Path) -> dict[str, int]:
     return {
         str(file.relative_to(path)): file.stat().st_mtime_ns
