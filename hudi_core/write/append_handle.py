@@ -167,7 +167,7 @@ def _log(
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class GivenUpRows:
     """What a file group of a split table gave up.
 
     ``status`` is of the log that deletes rows, ``None`` where none is; ``rows`` are those that take
@@ -186,7 +186,7 @@ def give_up_rows(
     context: WriteContext,
     staged_schema: TableSchema,
     in_memory: bool,
-) -> GivenUp | None:
+) -> GivenUpRows | None:
     """Delete the rows of a group that change; leave new versions.
 
     ``None`` where the group has to be rewritten: it has rows of one key, or no base file.
@@ -216,12 +216,12 @@ def give_up_rows(
             leave_changes(context, task, gone, met.rows, none),
         )
     if not whole.num_rows:
-        return GivenUp(status)
+        return GivenUpRows(status)
     moved = whole.select(context.schema.names).add_column(
         0, pa.field(RECORD_KEY, pa.string()), keys
     )
     rows = spill(context, task, "moved", moved, in_memory)
-    return GivenUp(status, rows, moved.num_rows, len(merged.updates))
+    return GivenUpRows(status, rows, moved.num_rows, len(merged.updates))
 
 
 def _assigned(
