@@ -101,7 +101,11 @@ def joined(
         names = {field.name for piece in pieces for field in piece.schema if is_encoded(field.type)}
     columns = []
     for position, field in enumerate(schema):
-        chunks = [chunk for piece in pieces for chunk in piece.column(position).chunks]
+        own = [piece.column(position) for piece in pieces]
+        if len(own) == 1 and field.name not in names and own[0].type == field.type:
+            columns += own
+            continue
+        chunks = [chunk for column in own for chunk in column.chunks]
         if field.name in names:
             columns.append(_encoded(chunks))
         else:

@@ -112,8 +112,11 @@ def _is_unbounded(chunk: pq.ColumnChunkMetaData, statistics: pq.Statistics | Non
 
 def _has_nan(statistics: pq.Statistics) -> bool:
     """Whether a bound is NaN, which bounds nothing: parquet-mr writes such."""
-    bounds = (statistics.min_raw, statistics.max_raw)
-    return any(isinstance(one, float) and math.isnan(one) for one in bounds)
+    return _is_nan(statistics.min_raw) or _is_nan(statistics.max_raw)
+
+
+def _is_nan(bound: Any) -> bool:
+    return isinstance(bound, float) and math.isnan(bound)
 
 
 def _chunk_bounds(
@@ -125,25 +128,32 @@ def _chunk_bounds(
     ``()`` where no value has bounds, ``None`` where they are unknown.
     """
     if statistics is not None and statistics.has_min_max:
-        if _has_nan(statistics):
+        # each look at a bound makes it anew
+        low, high = statistics.min_raw, statistics.max_raw
+        if _is_nan(low) or _is_nan(high):
             return None
         internal = _internal_form(kind)
-        return internal(statistics.min_raw), internal(statistics.max_raw)
+        return (low, high) if internal is None else (internal(low), internal(high))
     # of floats, only columns of nulls and NaN have no bounds
     if pt.is_floating(kind) or _null_count(statistics) == values:
         return ()
     return None
 
 
-def _internal_form(kind: pa.DataType) -> Callable[[Any], Scalar]:
-    """Conversion of a footer's physical value to a bound's internal form."""
+def _internal_form(kind: pa.DataType) -> Callable[[Any], Scalar] | None:
+    """Conversion of a footer's physical value to a bound's internal form.
+
+    ``None`` where they are the same.
+    """
+    if pt.is_primitive(kind) and not pt.is_temporal(kind):
+        return None
     if pt.is_decimal(kind):
         return lambda raw: decimal_of(raw, kind.scale)
     if is_text(kind):
         return lambda raw: str(raw, "utf-8")
     if (pt.is_timestamp(kind) or pt.is_time(kind)) and kind.unit == "ms":
         return lambda raw: int(raw) * 1000
-    return lambda raw: raw
+    return None
 
 
 def _null_count(statistics: pq.Statistics | None) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -52,6 +53,8 @@ class StatisticsCollector:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._leaves = leaves(schema)
+        kinds = [field.type for _, field in self._leaves]
+        self._kinds = [(pt.is_floating(one), is_text(one) or is_bytes(one)) for one in kinds]
         self._nans = [0] * len(self._leaves)
         self._bounds: dict[tuple[int, int], Bounds] = {}
         self._groups = 0
@@ -64,14 +67,11 @@ class StatisticsCollector:
     def observe(self, group: pa.Table) -> None:
         """Add one row group; call it for each, in file order."""
         for leaf, chunks in enumerate(leaf_columns(group)):
-            kind = self._leaves[leaf][1].type
-            if not chunks:
-                continue
-            values = pa.chunked_array(chunks)
-            if pt.is_floating(kind):
-                self._nans[leaf] += _count_nan(values)
-            elif (is_text(kind) or is_bytes(kind)) and _has_long(values):
-                found = pc.min_max(_occurring(values))
+            is_floating, is_sized = self._kinds[leaf]
+            if is_floating:
+                self._nans[leaf] += sum(map(_count_nan, chunks))
+            elif is_sized and any(map(_has_long, chunks)):
+                found = pc.min_max(_occurring(pa.chunked_array(chunks)))
                 self._bounds[leaf, self._groups] = (found["min"].as_py(), found["max"].as_py())
         self._groups += 1
 
@@ -84,12 +84,21 @@ class StatisticsCollector:
         return footer_statistics(self._leaves, footer, self._nans, self._bounds)
 
 
-def _count_nan(values: pa.ChunkedArray) -> int:
+def _count_nan(values: pa.Array) -> int:
+    if not values.null_count:
+        return int(np.count_nonzero(np.isnan(values.to_numpy())))
     return int(pc.sum(pc.is_nan(values), min_count=0).as_py())
 
 
-def _has_long(values: pa.ChunkedArray) -> bool:
-    return (pc.max(pc.binary_length(_occurring(values))).as_py() or 0) > MAX_FOOTER_BOUND
+def _has_long(values: pa.Array) -> bool:
+    """Whether a value may have no bound in the footer."""
+    values = values.dictionary if is_encoded(values.type) else values
+    has_offsets = pt.is_string(values.type) or pt.is_binary(values.type)
+    if has_offsets and len(values) and not values.null_count:
+        offsets = np.frombuffer(values.buffers()[1], np.int32)
+        sizes = np.diff(offsets[values.offset : values.offset + len(values) + 1])
+        return int(sizes.max(initial=0)) > MAX_FOOTER_BOUND
+    return (pc.max(pc.binary_length(values)).as_py() or 0) > MAX_FOOTER_BOUND
 
 
 def _occurring(values: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

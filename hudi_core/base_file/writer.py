@@ -36,7 +36,6 @@ from hudi_core.base_file.unbounded_columns import unbounded_end
 from hudi_core.errors import StorageError
 from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.model.stats import FileStats
-from hudi_core.schema.arrow_types import leaves
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY, TableSchema
 from hudi_core.storage.disk import sync_file
 
@@ -232,13 +231,9 @@ class BaseFileWriter:
         # what the first row group has encoded, the others have
         self._encoded = _encoded_names(sample)
         with self._translated():  # it writes the first bytes
+            paths = dictionary_leaves(sample, self.schema, self._dictionaries)
             self._writer = _parquet_writer(
-                self._stream,
-                sample,
-                self.schema,
-                self._options,
-                self._footers,
-                known=self._dictionaries,
+                self._stream, sample, self._options, self._footers, paths
             )
         return self._writer, self._stream
 
@@ -282,13 +277,14 @@ def parquet_content(
     sink = pa.BufferOutputStream()
     footers: list[pq.FileMetaData] = []
     encoded = _encoded_names(rows)
-    is_small = rows.num_rows < _FEW_ROWS
-    known = {path: path in encoded for path, _ in leaves(schema)} if is_small else None
+    dictionaries = sorted(encoded) if rows.num_rows < _FEW_ROWS else None
     count = max(1, options.row_group_bytes * rows.num_rows // max(1, rows.nbytes))
     writer: pq.ParquetWriter | None = None
     for start in range(0, rows.num_rows, count):
         group = joined([rows.slice(start, count)], schema, encoded)
-        writer = writer or _parquet_writer(sink, group, schema, options, footers, known=known)
+        if dictionaries is None:
+            dictionaries = dictionary_leaves(group, schema)
+        writer = writer or _parquet_writer(sink, group, options, footers, dictionaries)
         statistics.observe(group)
         writer.write_table(group, row_group_size=group.num_rows)
     _end(writer, sink, footers, statistics.with_nan, {BOUNDS_FOOTER: BOUNDS_OF_ALL})
@@ -302,19 +298,15 @@ def _encoded_names(rows: pa.Table) -> frozenset[str]:
 def _parquet_writer(
     stream: pa.NativeFile,
     sample: pa.Table,
-    schema: pa.Schema,
     options: BaseFileOptions,
     footers: list[pq.FileMetaData],
-    *,
-    known: Mapping[str, bool] | None,
+    dictionaries: Sequence[str],
 ) -> pq.ParquetWriter:
     """Open a Parquet file whose first row group is ``sample``.
 
-    ``footers`` takes its footer; ``known`` is which leaves have a dictionary, where it is known.
+    ``footers`` takes its footer; ``dictionaries`` are the paths of leaves that have one, where the
+    options allow it.
     """
-    with_dictionary: list[str] | bool = False
-    if options.dictionary:
-        with_dictionary = dictionary_leaves(sample, schema, known)
     return pq.ParquetWriter(
         stream,
         sample.schema,
@@ -322,7 +314,7 @@ def _parquet_writer(
         compression_level=options.level,
         data_page_size=options.page_bytes,
         write_batch_size=_batch_rows(sample, options.page_bytes),
-        use_dictionary=with_dictionary,
+        use_dictionary=list(dictionaries) if options.dictionary else False,
         # Arrow's own schema would bring back types that the table does not have
         store_schema=False,
         metadata_collector=footers,
@@ -352,6 +344,8 @@ def _batch_rows(sample: pa.Table, page_bytes: int) -> int:
 
     A page may end only behind such a batch: values of the widest column fill half of one.
     """
+    if sample.num_rows <= _LEAST_BATCH_ROWS:
+        return _LEAST_BATCH_ROWS
     widest = max((column.nbytes for column in sample.columns), default=0)
     rows = int(page_bytes * sample.num_rows // (2 * max(1, widest)))
     return min(max(rows, _LEAST_BATCH_ROWS), _MOST_BATCH_ROWS)

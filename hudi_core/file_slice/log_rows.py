@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -25,7 +25,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.deciding import Mask, deleted
 from hudi_core.schema.absence import flags_column, flags_of
-from hudi_core.schema.alignment import align, counterparts, with_ids
+from hudi_core.schema.alignment import aligned, counterparts, ids_of, with_ids
 from hudi_core.schema.arrow_types import is_bytes, is_text, walk
 from hudi_core.schema.avro_types import record_from_avro
 from hudi_core.schema.table_schema import RECORD_KEY
@@ -193,29 +193,31 @@ def _decoded(
     if block.place.type == BlockType.DELETE:
         return _deletes(content.to_pybytes(), schema, rules, path)
     header = block.header(HeaderKey.SCHEMA)
-    known = _numbered(header)
+    known, ids = _numbered(header)
     own = counterparts(known, schema) if known else schema
     names = {field.name for field in own if field is not None}
     if block.place.type == BlockType.PARQUET:
         stored = parquet_rows(content, names, path)
     else:
         stored = avro_rows(content.to_pybytes(), header, names, path)
-    fields = with_ids(stored.schema, known)
+    fields = {field.name: field for field in with_ids(stored.schema, ids)}
+    had = [None if field is None else fields.get(field.name) for field in own]
     try:
-        rows = align(stored, fields, schema)
+        rows = aligned(stored, had, schema)
     except pa.ArrowException as error:
         raise CorruptMetadataError(path, f"a block has other columns: {error}") from error
     found = deleted(rows, rules)
     always = found & (rules.deletes_always or not rules.stored_order)
-    had = zip(schema.names, counterparts(fields, schema), strict=True)
-    columns = frozenset(name for name, own in had if own is not None)
+    both = zip(schema.names, had, strict=True)
+    columns = frozenset(name for name, field in both if field is not None)
     return _Decoded(rows, found, always, columns, frozenset(dict(walk(stored.schema))))
 
 
 @lru_cache(maxsize=64)
-def _numbered(schema: str) -> tuple[pa.Field, ...]:
-    """A block's columns by its schema, if that has field ids."""
-    return tuple(record_from_avro(schema)) if '"field-id"' in schema else ()
+def _numbered(schema: str) -> tuple[tuple[pa.Field, ...], Mapping[str, int]]:
+    """A block's columns by its schema, if that has field ids, and the ids by path."""
+    known = tuple(record_from_avro(schema)) if '"field-id"' in schema else ()
+    return known, ids_of(known)
 
 
 def _flagged(rows: pa.Table, lacking: frozenset[str], names: Sequence[str]) -> pa.Table:

@@ -21,6 +21,7 @@ from hudi_core.schema.avro_types import record_from_avro
 
 _HEAD: Final = struct.Struct(">ii")
 _LENGTH: Final = struct.Struct(">i")
+_SMALL_BYTES: Final = 1 << 20
 
 
 def parquet_rows(content: pa.Buffer | bytes, names: Collection[str] | None, path: str) -> pa.Table:
@@ -33,7 +34,8 @@ def parquet_rows(content: pa.Buffer | bytes, names: Collection[str] | None, path
         with pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us") as file:
             stored = file.schema_arrow
             wanted = [name for name in stored.names if names is None or name in names]
-            rows = file.read(wanted or stored.names[:1])
+            # of small blocks, handing columns over to threads takes longer than to read them
+            rows = file.read(wanted or stored.names[:1], use_threads=len(content) > _SMALL_BYTES)
         rows.validate(full=True)  # strings of damaged blocks may be no UTF-8
         return rows
     except (OSError, ValueError, pa.ArrowException) as error:

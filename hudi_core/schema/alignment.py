@@ -31,12 +31,16 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
     """
     if b'"field-id"' in (schema.metadata or {}).get(_AVRO_SCHEMA, b""):
         return list(schema)
-    return with_ids(schema, ())
+    return with_ids(schema, {})
 
 
-def with_ids(fields: Iterable[pa.Field], known: Sequence[pa.Field]) -> list[pa.Field]:
-    """Return fields with the ids that others have at their paths."""
-    ids = {path: number for path, field in walk(known) if (number := field_id(field)) is not None}
+def ids_of(fields: Sequence[pa.Field]) -> Mapping[str, int]:
+    """Return the ids of fields and of what is below them, by path."""
+    return {path: number for path, field in walk(fields) if (number := field_id(field)) is not None}
+
+
+def with_ids(fields: Iterable[pa.Field], ids: Mapping[str, int]) -> list[pa.Field]:
+    """Return fields with the ids of their paths, and no others."""
     return [_with_ids(field, field.name, ids) for field in fields]
 
 
@@ -54,16 +58,24 @@ def counterparts(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> list
 
     ``None`` where its rows are null.
     """
-    known = [(field, field_id(field)) for field in stored]
+    known, by_name, by_id = list(stored), dict[str, int](), dict[int, int]()
+    without_id: dict[str, int] = {}
+    for at, field in enumerate(known):
+        number = field_id(field)
+        by_name.setdefault(field.name, at)
+        if number is None:
+            without_id.setdefault(field.name, at)
+        else:
+            by_id.setdefault(number, at)
     found: list[pa.Field | None] = []
     for field in wanted:
         number = field_id(field)
-        same = (
-            each
-            for each, own in known
-            if (each.name == field.name if own is None or number is None else own == number)
-        )
-        found.append(next(same, None))
+        if number is None:
+            place = by_name.get(field.name)
+        else:
+            place, other = by_id.get(number), without_id.get(field.name)
+            place = other if place is None or (other is not None and other < place) else place
+        found.append(None if place is None else known[place])
     return found
 
 
@@ -94,8 +106,13 @@ def align(rows: pa.Table, stored: Sequence[pa.Field], schema: pa.Schema) -> pa.T
     ``stored`` are the fields of ``rows``, from :func:`stored_fields`. Columns that the file lacks
     are null. Errors are Arrow's own.
     """
+    return aligned(rows, counterparts(stored, schema), schema)
+
+
+def aligned(rows: pa.Table, stored: Sequence[pa.Field | None], schema: pa.Schema) -> pa.Table:
+    """The same, where the :func:`counterparts` of the schema are known."""
     columns = []
-    for field, found in zip(schema, counterparts(stored, schema), strict=True):
+    for field, found in zip(schema, stored, strict=True):
         if found is None:
             columns.append(pa.nulls(rows.num_rows, field.type))
             continue
@@ -144,12 +161,14 @@ def _aligned_struct(
 
 
 def _with_ids(field: pa.Field, path: str, ids: Mapping[str, int]) -> pa.Field:
-    kind = field.type
+    kind, had = field.type, field.metadata or {}
     below = children(kind)
+    number = ids.get(path)
+    own = {} if number is None else {FIELD_ID: str(number).encode()}
+    if not below and had == own:
+        return field
     if below:
         fields = [_with_ids(child, f"{path}.{suffix}", ids) for suffix, child in below]
         kind = with_children(kind, fields)
-    metadata = {key: value for key, value in (field.metadata or {}).items() if key != FIELD_ID}
-    if path in ids:
-        metadata[FIELD_ID] = str(ids[path]).encode()
+    metadata = {key: value for key, value in had.items() if key != FIELD_ID} | own
     return pa.field(field.name, kind, field.nullable, metadata or None)

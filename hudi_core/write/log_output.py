@@ -33,7 +33,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.stats import FileStats, joined_stats
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import Mask
-from hudi_core.schema.alignment import with_ids
+from hudi_core.schema.alignment import ids_of, with_ids
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.file_output import file_options, keep_file, mark
@@ -238,7 +238,8 @@ def _data_block(
         rows, schema = rows.select(names), _selected(schema, names)
     # hudi-rs compares nested types with those of the table's Avro schema, in which it sees no ids;
     # the block's schema has them
-    plain = pa.schema(with_ids(schema, [field.with_type(pa.null()) for field in schema]))
+    tops = ids_of([field.with_type(pa.null()) for field in schema])
+    plain = pa.schema(with_ids(schema, tops))
     content, stats = parquet_content(rows, plain, file_options(context))
     stats = {path: of for path, of in stats.items() if path not in left_out}
     stats |= _without_sizes(left)
