@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -54,14 +54,16 @@ _FEW_ROWS: Final = 4096
 class BaseFileOptions:
     """How base files are written.
 
-    ``codec`` is pyarrow's name; a ``level`` of ``None`` is its default. ``row_group_bytes`` is a
-    maximum, of rows in memory; ``page_bytes`` is before compression. ``dictionary`` is for columns
-    with few distinct values. With ``fsync``, a local file is on the disk when it is closed, not
+    ``codec`` is pyarrow's name; a ``level`` of ``None`` is its default. ``few_rows_codec`` is that
+    of files in memory with few rows, where it is another. ``row_group_bytes`` is a maximum, of rows
+    in memory; ``page_bytes`` is before compression. ``dictionary`` is for columns with few distinct
+    values. With ``fsync``, a local file is on the disk when it is closed, not
     only with the operating system.
     """
 
     codec: str = "zstd"
     level: int | None = 1
+    few_rows_codec: str | None = None
     row_group_bytes: int = 120 << 20
     page_bytes: int = 1 << 20
     dictionary: bool = True
@@ -277,7 +279,11 @@ def parquet_content(
     sink = pa.BufferOutputStream()
     footers: list[pq.FileMetaData] = []
     encoded = _encoded_names(rows)
-    dictionaries = sorted(encoded) if rows.num_rows < _FEW_ROWS else None
+    dictionaries: list[str] | None = None
+    if rows.num_rows < _FEW_ROWS:
+        dictionaries = sorted(encoded)
+        if options.few_rows_codec is not None:
+            options = replace(options, codec=options.few_rows_codec, level=None)
     count = max(1, options.row_group_bytes * rows.num_rows // max(1, rows.nbytes))
     writer: pq.ParquetWriter | None = None
     for start in range(0, rows.num_rows, count):

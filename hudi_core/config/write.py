@@ -48,7 +48,8 @@ class WriteConfig(Options, group=Group.WRITE):
     """How rows are written.
 
     ``compression_codec`` is as pyarrow names it; ``compression_level`` is ``None`` for the codec's
-    own default. ``partial_update_mode`` is what an upsert does about columns that the rows lack.
+    own default. ``few_rows_codec`` is that of log blocks of few rows, where it is another.
+    ``partial_update_mode`` is what an upsert does about columns that the rows lack.
     ``fsync`` is about local timeline files.
     """
 
@@ -148,7 +149,8 @@ class WriteConfig(Options, group=Group.WRITE):
         parse=_CODECS.__getitem__,
         choices=tuple(_CODECS),
         hudi_default="gzip",
-        reason="zstd compresses as well in a fraction of the time.",
+        reason="zstd compresses as well in a fraction of the time. Log blocks of less than 4096 "
+        "rows are snappy by default, which takes half the time and 1.4 times the bytes of zstd.",
     )
     """Compression of base files."""
     compression_level: Option[int | None] = Option(
@@ -261,6 +263,7 @@ class WriteConfig(Options, group=Group.WRITE):
     compaction: CompactionConfig = CompactionConfig()
     validators: ValidatorsConfig = ValidatorsConfig()
     ttl: TtlConfig = TtlConfig()
+    few_rows_codec: str | None = "snappy"
     fsync: bool = StoreKeys.fsync.default
     extras: CommitExtras = CommitExtras()
     merge_memory: int = ReadConfig.merge_memory.default
@@ -314,6 +317,8 @@ class WriteConfig(Options, group=Group.WRITE):
         }
         if cls.compression_codec.read(options) != "zstd":
             derived["compression_level"] = None
+        if cls.compression_codec.is_given(options) or cls.compression_level.is_given(options):
+            derived["few_rows_codec"] = None
         return cls._read(options, **derived)
 
 

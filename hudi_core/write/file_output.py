@@ -145,6 +145,7 @@ def file_options(context: WriteContext) -> BaseFileOptions:
     return BaseFileOptions(
         codec=write.compression_codec,
         level=write.compression_level,
+        few_rows_codec=write.few_rows_codec,
         row_group_bytes=write.row_group_bytes,
         page_bytes=write.page_bytes,
         dictionary=write.dictionary_enabled,

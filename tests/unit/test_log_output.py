@@ -290,6 +290,34 @@ def test_rows_in_several_blocks(table: hudi.Table, form: LogBlockFormat) -> None
     assert shown(table.path)["c"] == (7, "x" * 40)
 
 
+@pytest.mark.parametrize(
+    ("options", "codec"),
+    [
+        ({}, "SNAPPY"),
+        ({"parquet.compression.codec.zstd.level": "3"}, "ZSTD"),
+        ({"hoodie.parquet.compression.codec": "zstd"}, "ZSTD"),
+        ({"hoodie.parquet.compression.codec": "gzip"}, "GZIP"),
+    ],
+)
+def test_the_codec_of_few_rows(table: hudi.Table, options: dict[str, str], codec: str) -> None:
+    with log_of(table, options=options) as log:
+        result = log.write(rows("a", ts=9, w="x" * 40, schema=KEYED), at=[0])
+        [block] = log.blocks(result)
+    group = pq.ParquetFile(pa.BufferReader(block.content)).metadata.row_group(0)
+    assert {group.column(one).compression for one in range(group.num_columns)} == {codec}
+    assert shown(table.path)["a"] == (9, "x" * 40)
+
+
+def test_the_codec_of_many_rows(tmp_path: Path) -> None:
+    keys = [f"{number:04}" for number in range(4096)]
+    made = new_table(tmp_path / "t", KEYED, NO_METADATA_TABLE)
+    made.bulk_insert(rows(*keys, ts=5, w="old", schema=KEYED))
+    with log_of(merge_on_read(made)) as log:
+        [block] = log.blocks(log.write(rows(*keys, ts=9, w="x", schema=KEYED), at=range(4096)))
+    group = pq.ParquetFile(pa.BufferReader(block.content)).metadata.row_group(0)
+    assert {group.column(one).compression for one in range(group.num_columns)} == {"ZSTD"}
+
+
 def test_a_bound_that_one_part_lacks_is_none() -> None:
     """A part without values says nothing of bounds."""
     known, unknown = ColumnStats(1, 5, 2, 0, 0, 9, 9), ColumnStats(None, None, 2, 0, 0, 9, 9)
