@@ -26,7 +26,7 @@ from hudi_core.rows.combine import Positions
 from hudi_core.rows.deciding import Mask, deleted
 from hudi_core.schema.absence import flags_column, flags_of
 from hudi_core.schema.alignment import aligned, counterparts, ids_of, with_ids
-from hudi_core.schema.arrow_types import is_bytes, is_text, walk
+from hudi_core.schema.arrow_types import field_id, is_bytes, is_text, walk
 from hudi_core.schema.avro_types import record_from_avro
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import DataFiles, FetchedFiles
@@ -194,7 +194,9 @@ def _decoded(
         return _deletes(content.to_pybytes(), schema, rules, path)
     header = block.header(HeaderKey.SCHEMA)
     known, ids = _numbered(header)
-    own = counterparts(known, schema) if known else schema
+    own: Sequence[pa.Field | None] = list(schema)
+    if known:
+        own = _stored_as(header, tuple((field.name, field_id(field)) for field in schema))
     names = {field.name for field in own if field is not None}
     if block.place.type == BlockType.PARQUET:
         stored = parquet_rows(content, names, path)
@@ -215,9 +217,20 @@ def _decoded(
 
 @lru_cache(maxsize=64)
 def _numbered(schema: str) -> tuple[tuple[pa.Field, ...], Mapping[str, int]]:
-    """A block's columns by its schema, if that has field ids, and the ids by path."""
+    """A block's columns if its schema has field ids, and these."""
     known = tuple(record_from_avro(schema)) if '"field-id"' in schema else ()
     return known, ids_of(known)
+
+
+@lru_cache(maxsize=64)
+def _stored_as(
+    header: str, wanted: tuple[tuple[str, int | None], ...]
+) -> tuple[pa.Field | None, ...]:
+    """A block's columns for columns of the table, by name and id."""
+    known, _ = _numbered(header)
+    fields = [pa.field(name, pa.null()) for name, _ in wanted]
+    ids = {name: number for name, number in wanted if number is not None}
+    return tuple(counterparts(known, with_ids(fields, ids)))
 
 
 def _flagged(rows: pa.Table, lacking: frozenset[str], names: Sequence[str]) -> pa.Table:

@@ -155,7 +155,10 @@ class StoredSlice:
 
     def are_dead(self, positions: Positions) -> Mask:
         """Which rows of the base file logs replaced or deleted."""
-        found: Mask = np.isin(positions, self.dead)
+        if not len(self.dead):
+            return np.zeros(len(positions), bool)
+        at = np.minimum(np.searchsorted(self.dead, positions), len(self.dead) - 1)
+        found: Mask = self.dead[at] == positions
         return found
 
     def are_deleted(self, positions: Positions) -> Mask:

@@ -35,7 +35,7 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
 
 
 def ids_of(fields: Sequence[pa.Field]) -> Mapping[str, int]:
-    """Return the ids of fields and of what is below them, by path."""
+    """Return the ids of fields, nested ones too, by path."""
     return {path: number for path, field in walk(fields) if (number := field_id(field)) is not None}
 
 

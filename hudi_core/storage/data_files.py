@@ -58,6 +58,8 @@ def data_filesystem(uri: str, options: StorageOptions | None = None) -> tuple[pa
 _WHOLE_BYTES: Final = 2 << 20
 """Files of an object store up to this size are fetched whole: one request takes about as long as
 the transfer of so many bytes."""
+_OPENED_ONCE_BYTES: Final = 64 * 1024
+"""Files of a disk up to this size are opened once, where several steps read them."""
 
 
 _KEPT_BYTES: Final = 256 << 20
@@ -259,24 +261,39 @@ class DataFiles:
         """A file, opened to be read.
 
         With ``size`` a small file is fetched with one request. ``is_needed_again``: a later step
-        reads the file, too. A missing file is an ``OSError`` here.
+        reads the file, too, and finds it in ``fetched``. A missing file is an ``OSError`` here.
         """
         place = self.layout.place(path)
-        require_no_links(place.root, [place.path])
-        is_local = parse_location(place.root).is_local
-        if size is not None and size <= _WHOLE_BYTES and not is_local:
-            data = None if fetched is None else fetched.take(path)
-            data = data or KEPT.find(place.root, place.path, size)
-            if data is None:
-                data = _whole(place.root, self.options, place.path)
-            if fetched is not None and is_needed_again:
-                fetched.keep(path, data)
-            with pa.BufferReader(data) as source:
+        data = None if fetched is None else fetched.take(path)
+        if data is None:
+            require_no_links(place.root, [place.path])
+            keeps = fetched is not None and is_needed_again
+            data = None if size is None else self._small(place, size, keeps=keeps)
+        if data is None:
+            with self._opened(place) as source:
                 yield source
             return
-        filesystem, root = data_filesystem(place.root, self.options)
-        with filesystem.open_input_file(f"{root}/{place.path}") as source:
+        if fetched is not None and is_needed_again:
+            fetched.keep(path, data)
+        with pa.BufferReader(data) as source:
             yield source
+
+    def _small(self, place: Place, size: int, *, keeps: bool) -> bytes | None:
+        """The bytes of a small file; ``None`` for a large one."""
+        if not parse_location(place.root).is_local:
+            if size > _WHOLE_BYTES:
+                return None
+            kept = KEPT.find(place.root, place.path, size)
+            return _whole(place.root, self.options, place.path) if kept is None else kept
+        if size > _OPENED_ONCE_BYTES or not keeps:
+            return None
+        with self._opened(place) as source:
+            data: bytes = source.read(size + 1)
+        return data if len(data) == size else None
+
+    def _opened(self, place: Place) -> pa.NativeFile:
+        filesystem, root = data_filesystem(place.root, self.options)
+        return filesystem.open_input_file(f"{root}/{place.path}")
 
     def keep(self, path: str, data: bytes) -> None:
         """Keep a small log, which the next write reads."""

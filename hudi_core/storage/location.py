@@ -7,6 +7,7 @@ import platform
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from hudi_core.errors import ConfigError, StorageError, UnsafePathError
@@ -91,6 +92,16 @@ def parse_location(uri: str) -> Location:
     A URI with credentials is refused, as are empty, ``.`` and ``..`` segments behind the bucket and
     NUL characters.
     """
+    # every file that is opened asks; a path that begins otherwise depends on the process
+    return _absolute(uri) if uri.startswith("/") else _parsed(uri)
+
+
+@lru_cache(maxsize=256)
+def _absolute(path: str) -> Location:
+    return _parsed(path)
+
+
+def _parsed(uri: str) -> Location:
     if "\0" in uri:
         raise UnsafePathError(uri, "it has a NUL character")
     match = _URI.fullmatch(uri)

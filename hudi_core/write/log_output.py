@@ -34,6 +34,7 @@ from hudi_core.model.stats import FileStats, joined_stats
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import Mask
 from hudi_core.schema.alignment import ids_of, with_ids
+from hudi_core.schema.arrow_types import children
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.file_output import file_options, keep_file, mark
@@ -236,11 +237,7 @@ def _data_block(
             rows.select(others), _selected(schema, others), file_options(context)
         )
         rows, schema = rows.select(names), _selected(schema, names)
-    # hudi-rs compares nested types with those of the table's Avro schema, in which it sees no ids;
-    # the block's schema has them
-    tops = ids_of([field.with_type(pa.null()) for field in schema])
-    plain = pa.schema(with_ids(schema, tops))
-    content, stats = parquet_content(rows, plain, file_options(context))
+    content, stats = parquet_content(rows, _without_nested_ids(schema), file_options(context))
     stats = {path: of for path, of in stats.items() if path not in left_out}
     stats |= _without_sizes(left)
     if context.write.log_block_format is LogBlockFormat.PARQUET:
@@ -249,6 +246,17 @@ def _data_block(
     stats = _without_sizes(stats)
     avro = avro_content(rows, header[HeaderKey.SCHEMA])
     return encode_log_block(BlockType.AVRO, header, avro), stats
+
+
+def _without_nested_ids(schema: pa.Schema) -> pa.Schema:
+    """The schema of Parquet blocks, without ids of nested fields.
+
+    hudi-rs compares nested types with those of the table's Avro schema, in which it sees no ids;
+    the block's Avro schema has them.
+    """
+    if not any(map(children, schema.types)):
+        return schema.remove_metadata()
+    return pa.schema(with_ids(schema, ids_of([field.with_type(pa.null()) for field in schema])))
 
 
 def _selected(schema: pa.Schema, names: Collection[str]) -> pa.Schema:
