@@ -125,6 +125,8 @@ def aligned(rows: pa.Table, stored: Sequence[pa.Field | None], schema: pa.Schema
 
 
 def _same_below(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    if not pt.is_nested(stored):
+        return True
     if pt.is_struct(stored) and pt.is_struct(wanted):
         return same_by_name(list(stored), list(wanted))
     return all(

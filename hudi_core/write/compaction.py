@@ -6,8 +6,9 @@ only the name of their file is new, and that only in a base file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,6 +35,9 @@ from hudi_core.write.file_output import (
     renamed,
 )
 from hudi_core.write.log_output import LogDeletes, LogPart, write_log
+
+_FEW_ROWS: Final = 1 << 17
+"""Rows of which a copy costs less than to write them piece by piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,27 +193,41 @@ def _write(merged: MergedSlice, output: BaseFileWriter, name: str) -> tuple[int,
     """
     kept, gone, tail = merged.kept, merged.gone_keys, merged.tail()
     if merged.logs.held:
-        rows = [*tail]
-        count = sum(one.num_rows for one in rows)
-        added = [chunk for one in rows for chunk in one.column(RECORD_KEY).chunks]
+        parts = [*tail]
+        came = _joined(parts) if parts else kept.slice(0, 0)
+        updated, new = _parted(came, pc.is_in(came.column(RECORD_KEY), value_set=gone))
+        updates = updated.num_rows
+        # as in every write, the filter of the keys grows by new ones alone
         output.inherit(
             merged.base.keys,
-            pa.chunked_array(added, pa.string()),
-            merged.base.dictionaries if decides_encodings(kept, count) else None,
-            [kept.column(RECORD_KEY)] if len(gone) else None,
+            new.column(RECORD_KEY),
+            merged.base.dictionaries if decides_encodings(kept, came.num_rows) else None,
+            [one.column(RECORD_KEY) for one in (kept, updated)] if len(gone) > updates else None,
         )
-        tail = iter(rows)
-    updates = came = 0
-    for rows, stays in _both(kept, tail):
-        output.write(renamed(rows, name), stays=stays)
-        if not stays:
-            came += rows.num_rows
-            keys = rows.column(RECORD_KEY)
-            updates += pc.sum(pc.is_in(keys, value_set=gone)).as_py() or 0
-    return updates, came
-
-
-def _both(kept: pa.Table, tail: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
-    yield kept, True
+        output.write(renamed(kept, name), stays=True)
+        for rows, stays in ((updated, True), (new, False)):
+            if rows.num_rows:
+                output.write(renamed(rows, name), stays=stays)
+        return updates, came.num_rows
+    updates = count = 0
+    output.write(renamed(kept, name))
     for rows in tail:
-        yield rows, False
+        output.write(renamed(rows, name))
+        count += rows.num_rows
+        keys = rows.column(RECORD_KEY)
+        updates += pc.sum(pc.is_in(keys, value_set=gone)).as_py() or 0
+    return updates, count
+
+
+def _joined(parts: Sequence[pa.Table]) -> pa.Table:
+    """Rows of several logs, few of them in one piece."""
+    rows = pa.concat_tables(parts)
+    return rows.combine_chunks() if rows.num_rows < _FEW_ROWS else rows
+
+
+def _parted(rows: pa.Table, first: pa.ChunkedArray) -> tuple[pa.Table, pa.Table]:
+    """The rows that a mask names, and the others."""
+    count = pc.sum(first).as_py() or 0
+    if count in (0, rows.num_rows):
+        return rows.slice(0, count), rows.slice(count)
+    return rows.filter(first), rows.filter(pc.invert(first))

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
 from hudi_core.actions.compaction import plan_compaction, read_compaction
 from hudi_core.actions.compaction_plan import chosen_operations
+from hudi_core.base_file.key_footer import key_footer
 from hudi_core.config.compaction import CompactionConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
@@ -158,6 +160,31 @@ def test_rows_stay_and_logs_end(tmp_path: Path, version: str, memory: str) -> No
     assert (Path(table.path) / ".hoodie/timeline" / names[0]).read_bytes() == b""
     assert table.compact() == Compaction(table.path)
     assert table.validate(keys=True).is_valid
+
+
+@pytest.mark.parametrize("memory", [str(1 << 30), "1"])
+def test_the_keys_of_a_file_are_those_of_its_rows(tmp_path: Path, memory: str) -> None:
+    """The filter of the base file grows by new keys, and bounds follow deletes."""
+    in_one_bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    options = {**OPTIONS, **in_one_bucket, "hoodie.memory.merge.max.size": memory}
+    table = new_table(tmp_path / "t", RANKED, options)
+    table.insert(ranked(*(f"a{number}" for number in range(20, 40))))
+    changes = (
+        (table.upsert, ("a25", "a30"), ("a20", "a39")),
+        (table.upsert, ("a10", "a30", "a90"), ("a10", "a90")),
+        (table.delete, ("a10", "a39"), ("a20", "a90")),
+        (table.delete, ("a20", "a90"), ("a21", "a38")),
+    )
+    for change, changed, bounds in changes:
+        change(ranked(*changed, n=1))
+        assert table.compact().logs == 1
+        [one] = table.file_slices()
+        assert one.base_file is not None
+        keys = key_footer(pq.read_metadata(Path(table.path, one.base_file.path)), "")
+        assert (keys.min_key, keys.max_key) == bounds
+        assert keys.bloom is not None
+        held_keys = pa.array([row["id"] for row in held(table)])
+        assert all(keys.bloom.might_contain(held_keys).to_pylist())
 
 
 def test_the_counts_are_hudis(table: hudi.Table) -> None:
