@@ -39,7 +39,7 @@ from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions, distinct, existing_is_newer, order_ranks
 from hudi_core.rows.deciding import Mask, deciding_names, order_values
-from hudi_core.rows.filling import filled, folded_by, lacks_values, with_stored
+from hudi_core.rows.filling import filled, folded_by, with_stored
 from hudi_core.rows.staging import true_mask
 from hudi_core.schema.absence import ABSENT, absent_values
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
@@ -535,10 +535,8 @@ def _completed(
     had = taken(base, names, met.stored)
     written = ~met.late
     if rules.fills_stored and rules.fill is not None:
-        candidates = np.flatnonzero(met.late & lives[met.rows])
-        if not rules.late_is_written:
-            candidates = candidates[lacks_values(had.take(pa.array(candidates)), rules)]
-        written[candidates] = True
+        # also where the stored row lacks nothing: that depends on the columns that are read
+        written |= lives[met.rows]
     updates = np.flatnonzero(written & lives[met.rows])
     is_new = lives.copy()
     is_new[met.rows] = False

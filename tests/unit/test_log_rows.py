@@ -296,6 +296,36 @@ def test_a_log_changes_the_first_row_of_a_key(tmp_path: Path) -> None:
         assert sorted((row["id"], row["w"]) for row in read) == wanted
 
 
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_late_row_that_fills_a_stored_one_keeps_the_places_of_others(
+    tmp_path: Path, version: str
+) -> None:
+    """Statements read few columns to find rows, and all of them to change these."""
+    options = {
+        **NO_METADATA_TABLE,
+        "hoodie.write.table.version": version,
+        "hoodie.datasource.write.payload.class": (
+            "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+        ),
+    }
+    made = new_table(tmp_path / "t", SCHEMA_OF_LOGS, options)
+    given = {"id": ["a", "b", "c"], "ts": [9] * 3, "w": [None, "b", "c"]}
+    made.bulk_insert(pa.table(given, schema=SCHEMA_OF_LOGS))
+    table = merge_on_read(made)
+    instant = instant_of(table)
+    [late, fresh] = meta(instant, "a", "c")
+    put(table, data_block(instant, [{**late, "ts": 1}, fresh], FIELDS))
+    assert shown(table) == {"a": "new", "b": "b", "c": "new"}
+    source = pa.table({"id": ["c", "b"], "w": ["merged"] * 2})
+    values = {"w": "source.w"}
+    hudi.Table.open(table.path, options).merge(source, on="id").when_matched_update(
+        values
+    ).execute()
+    found = hudi.Table.open(table.path).to_arrow(["_hoodie_record_key", "id", "w"])
+    assert found["_hoodie_record_key"].to_pylist() == found["id"].to_pylist()
+    assert shown(table) == {"a": "new", "b": "merged", "c": "merged"}
+
+
 @pytest.mark.parametrize("form", LogBlockFormat)
 @pytest.mark.parametrize("metadata", ["true", "false"])
 def test_columns_that_got_other_names_since(
