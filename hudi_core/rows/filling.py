@@ -156,6 +156,8 @@ def folded_by(
             continue
         column = plain(rows.column(field.name))
         source = winner
+        if rules.late_is_written and field.name in META_COLUMNS:
+            source = np.maximum(winner, np.maximum.reduceat(np.where(gives, numbers, -1), starts))
         missing = lacking(field.name, column, rules)
         if field.name in absent:
             missing = absent[field.name] | (False if missing is None else missing)

@@ -326,6 +326,33 @@ def test_a_late_row_that_fills_a_stored_one_keeps_the_places_of_others(
     assert shown(table) == {"a": "new", "b": "merged", "c": "merged"}
 
 
+@pytest.mark.parametrize(("version", "is_last"), [("8", True), ("9", False)])
+def test_meta_columns_of_a_late_row_over_another_log(
+    tmp_path: Path, version: str, *, is_last: bool
+) -> None:
+    """Hudi's payload of partial updates makes a row of its own of them, which version 9 has not."""
+    options = {
+        **NO_METADATA_TABLE,
+        "hoodie.write.table.version": version,
+        "hoodie.datasource.write.payload.class": (
+            "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+        ),
+    }
+    made = new_table(tmp_path / "t", SCHEMA_OF_LOGS, options)
+    made.bulk_insert(rows("a", "b", ts=1, w="old", schema=SCHEMA_OF_LOGS))
+    table = merge_on_read(made)
+    first = instant_of(table)
+    second = later(first, 1000)
+    [early], [late] = meta(first, "a"), meta(second, "a")
+    put(
+        table,
+        data_block(first, [early], FIELDS),
+        data_block(first, [{**late, "ts": 8, "w": "late"}], FIELDS),
+    )
+    found = hudi.Table.open(table.path).to_arrow(["_hoodie_commit_time", "w"], [("id", "==", "a")])
+    assert found.to_pylist() == [{"_hoodie_commit_time": second if is_last else first, "w": "new"}]
+
+
 @pytest.mark.parametrize("form", LogBlockFormat)
 @pytest.mark.parametrize("metadata", ["true", "false"])
 def test_columns_that_got_other_names_since(
