@@ -33,8 +33,9 @@ RESULTS: Final[Mapping[str, str]] = {
     "SyncResult": f"{_CALL} tool address last_commit creates_database entries",
     "TableValidation": "path format=table_format valid=is_valid files rows differences checked "
     "skipped orphans repeated_keys",
-    "Table": "path name=config.name format type=config.table_type version=config.version "
-    "record_key=config.record_key_fields partition_by=config.partition_fields "
+    "Table": "path name=config.name format type=config.table_type mode=@mode "
+    "version=config.version record_key=config.record_key_fields "
+    "partition_by=config.partition_fields "
     "hive_style=config.hive_style key_generator=config.keygen_name ordering_field=@ordering_field "
     "merge_mode=config.merge_mode timezone=config.timezone zone=config.zone writes=@writes "
     "pending=@pending latest_write=@latest_write partitions=@partitions file_groups=@file_groups "

@@ -198,6 +198,7 @@ def _facts(table: Table, call: Call) -> Mapping[str, Any]:
     logs = [log for one in slices for log in one.log_files]
     listed = table.config.table_type is library.TableType.MERGE_ON_READ
     return {
+        "mode": table.config.merge_on_read_mode if listed else None,
         "ordering_field": ",".join(table.config.ordering_fields) or None,
         "writes": len(writes),
         "pending": sum(not instant.is_completed for instant in timeline.instants),
