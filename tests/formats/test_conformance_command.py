@@ -223,7 +223,7 @@ def test_the_page_names_every_hook_and_what_needs_it() -> None:
     found = [
         (name, row[1]) for row in page_rows("hooks") for name in re.findall(r"`(\w+)`", row[0])
     ]
-    assert {name: words.get(who, {who.strip("`")}) for name, who in found} == {
+    assert {name: words.get(who, {*re.findall(r"`(\w+)`", who)}) for name, who in found} == {
         name: None if hook.is_required else hook.needed_by for name, hook in HOOKS.items()
     }
     assert len(found) == len(HOOKS)

@@ -119,17 +119,27 @@ class FileChanges:
         return found
 
     def net(self, writes: Sequence[WindowWrite]) -> list[GroupChange]:
-        """One change per file group, from the first write to the last."""
+        """One change per file group, from the first write to the last.
+
+        A group that a compaction has rewritten since ends in its file.
+        """
         times = frozenset(write.instant.requested_time for write in writes)
         present: dict[FileGroupId, PlannedSlice | None] = {}
         found: dict[FileGroupId, GroupChange] = {}
+        last: dict[FileGroupId, InstantTime] = {}
         for write in writes:
+            time = write.instant.requested_time
             for change in self._of(write, present):
                 if change.expired is not None:
                     raise change.expired
                 present[change.group] = change.after
                 first = found.get(change.group, change)
                 found[change.group] = replace(first, times=times, after=change.after)
+                last[change.group] = time
+            for group, stat in self._compacted(write):
+                if time > last.get(group, time):
+                    present[group] = after = self._planned(group, write, stat)
+                    found[group] = replace(found[group], after=after)
         return [found[group] for group in sorted(found) if found[group].files]
 
     def latest(self, writes: Sequence[WindowWrite]) -> list[PlannedSlice]:
@@ -187,6 +197,10 @@ class FileChanges:
                     raise
                 expired = error
             yield GroupChange(group, times, before, after, logs=logs, expired=expired)
+
+    def _compacted(self, write: WindowWrite) -> Iterable[tuple[FileGroupId, WriteStat]]:
+        """What a compaction wrote; nothing for other writes."""
+        return write.written() if write.metadata.operation_type in MERGES_LOGS else ()
 
     def _previous(
         self, group: FileGroupId, write: WindowWrite, stat: WriteStat
