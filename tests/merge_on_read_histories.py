@@ -96,7 +96,7 @@ class History:
             self.options |= {"hoodie.logfile.max.size": draw.choice(["1", "9000"])}
         if draw.random() < 0.3:
             self.options["hoodie.parquet.small.file.limit"] = "0"
-        self.begins_with_logs = draw.random() < 0.3
+        self.begins_with_logs = draw.random() < 0.3 and not self.is_split
         is_ordered = bool(merging) and "COMMIT_TIME_ORDERING" not in merging.values()
         self.is_ordered = is_ordered or draw.random() < 0.5
         self.is_partitioned = draw.random() < 0.7
