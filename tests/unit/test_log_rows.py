@@ -41,6 +41,7 @@ from hudi_core.log_format.positions import (
     frame_vector,
     unframe_vector,
 )
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.context import WriteContext
 from tests.foreign import by_hudi_rs
 from tests.log_files import (
@@ -341,7 +342,7 @@ def test_meta_columns_of_a_late_row_over_another_log(
     made = new_table(tmp_path / "t", SCHEMA_OF_LOGS, options)
     made.bulk_insert(rows("a", "b", ts=1, w="old", schema=SCHEMA_OF_LOGS))
     table = merge_on_read(made)
-    first = instant_of(table)
+    first = InstantTime(instant_of(table))
     second = later(first, 1000)
     [early], [late] = meta(first, "a"), meta(second, "a")
     put(
