@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hudi_core.config.write import WriteConfig
+from hudi_core.metadata.maintenance.lifecycle import ensure_metadata_table
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.client import HeldMetadata
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
@@ -21,6 +23,7 @@ def locked_for_service(
 ) -> Iterator[TableState]:
     """Hold a table's lock for a service, after recovery.
 
+    A rebuild of the metadata table that died is finished where nothing else lists the files.
     ``over_foreign``: commits of other writers to the format may be there.
     """
     table.as_stored().client.require_writable()  # what is refused leaves no lock behind
@@ -29,6 +32,11 @@ def locked_for_service(
         require_same_table(table.client, state.client)
         state.client.require_writable()
         state = recover(state, config)
+        client = state.client
+        if not client.files.is_plain and StoredPartitions.of(client.config).is_rebuilding:
+            state = state.with_client(
+                ensure_metadata_table(client, config.metadata, state.metadata)
+            )
         if not over_foreign:
             state.table.host.open(state.client)
         yield state

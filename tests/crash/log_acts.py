@@ -17,7 +17,8 @@ from tests.crash.kinds import MODE
 from tests.crash.rows import Effect, Held, as_table, dropping, putting
 from tests.crash.tables import FEW_BLOCKS
 
-CONDITIONAL: Final = ("update", "delete where", "merge", "late upsert", "late delete", "unlisted")
+UNLISTED: Final = "unlisted"
+CONDITIONAL: Final = ("update", "delete where", "merge", "late upsert", "late delete", UNLISTED)
 """Writes that look rows up; ``unlisted`` ones drop the metadata table."""
 EVOLVING: Final = "alter"
 COMPACTING: Final = (
@@ -131,7 +132,7 @@ ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     "merge": _merge,
     "late upsert": lambda table, rows: table.upsert(given(table, rows)),
     "late delete": lambda table, rows: table.delete(given(table, rows)),
-    "unlisted": _unlisted,
+    UNLISTED: _unlisted,
     EVOLVING: _alter,
     "compact": _compaction(),
     "schedule compaction": _compaction(schedule_only=True),

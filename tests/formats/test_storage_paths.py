@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 import hudi_core as hudi
 from hudi_core import errors
 from hudi_core.config.placement import STORAGE_POINT, PlacementKeys
+from hudi_core.metadata.maintenance.lifecycle import announce_rebuild
 from hudi_core.services.opening import open_table
 from hudi_core.storage.claims import Claim
 from hudi_core.storage.hadoop import hadoop_options
@@ -618,6 +619,24 @@ def test_a_metadata_table_that_others_dropped_is_made_again(base: str) -> None:
     assert done.partitions == planned.partitions
     assert "files" in done.partitions
     assert seen(base) == BEFORE
+    assert hudi.Table.open(base).validate().is_valid
+
+
+@pytest.mark.parametrize("service", ["restore", "rollback", "clean", "purge", "archive"])
+def test_no_service_is_refused_where_a_rebuild_died(base: str, service: str) -> None:
+    """Though nothing else lists the files."""
+    table = hudi.Table.open(base)
+    first = table.timeline.completed_writes()[-1]
+    table.insert(INSERTED)
+    last = hudi.Table.open(base).timeline.completed_writes()[-1]
+    announce_rebuild(open_table(base, {}).client)
+    with pytest.raises(errors.CorruptMetadataError, match="is missing or is being rebuilt"):
+        seen(base)
+    given = {"restore": [first.requested_time], "rollback": [last.requested_time]}.get(service, [])
+    getattr(hudi.Table.open(base), service)(*given)
+    if service == "restore":
+        assert seen(base) == BEFORE
+    hudi.Table.open(base).upsert(INSERTED)
     assert hudi.Table.open(base).validate().is_valid
 
 

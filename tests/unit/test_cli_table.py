@@ -207,6 +207,7 @@ def test_show(table: hudi.Table) -> None:
         "name": "trips",
         "format": "native",
         "type": "COPY_ON_WRITE",
+        "mode": None,
         "version": 8,
         "record_key": ["id"],
         "partition_by": ["city"],
