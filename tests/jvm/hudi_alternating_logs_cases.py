@@ -63,7 +63,14 @@ class Alternation(Kind):
     @property
     def moves(self) -> bool:
         """Whether upserts may bring rows into other partitions."""
-        return self.partitioned and self.index == "GLOBAL_SIMPLE"
+        return self.partitioned and self.index == "GLOBAL_SIMPLE" and self.payload is None
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options of every write: rows that take stored values stay in their partition."""
+        stays = self.index == "GLOBAL_SIMPLE" and self.payload is not None
+        more = {"hoodie.simple.index.update.partition.path": "false"} if stays else {}
+        return {**super().options, **more}
 
     @property
     def is_simple(self) -> bool:
