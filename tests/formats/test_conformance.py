@@ -15,6 +15,7 @@ from hudi import HudiFileGroupReader
 from hudi_conformance.formats import histories
 from hudi_conformance.formats.capabilities import CapabilityConformance
 from hudi_conformance.formats.checks import CHECKS, check_of
+from hudi_conformance.formats.deletion_vectors import DeletionVectorConformance
 from hudi_conformance.formats.every_format import FormatConformance
 from hudi_conformance.formats.filters import FilterConformance
 from hudi_conformance.formats.histories import HistoryConformance
@@ -42,8 +43,8 @@ def newest_toy(path: Path) -> Path:
 
 
 def by_toy(path: Path) -> Rows:
-    """The rows of the files that the format names; hudi-rs merges logs with their base files."""
-    files: list[str] = json.loads(newest_toy(path).read_text())["files"]
+    """The live rows of the files that the format names; hudi-rs merges logs with base files."""
+    files: dict[str, list[int]] = json.loads(newest_toy(path).read_text())["files"]
     logs = [one for one in files if is_log(one)]
     merged = {toy.group_of(one) for one in logs}
     bases = [one for one in files if not is_log(one)]
@@ -51,7 +52,8 @@ def by_toy(path: Path) -> Rows:
         row
         for one in bases
         if toy.group_of(one) not in merged
-        for row in pq.ParquetFile(path / one).read().to_pylist()
+        for at, row in enumerate(pq.ParquetFile(path / one).read().to_pylist())
+        if at not in files[one]
     ]
     reader = HudiFileGroupReader(str(path))
     for base in (one for one in bases if toy.group_of(one) in merged):
@@ -85,6 +87,7 @@ SUITES = (
     FormatConformance,
     CapabilityConformance,
     ServiceConformance,
+    DeletionVectorConformance,
     FilterConformance,
     RecoveryConformance,
     HistoryConformance,
@@ -93,7 +96,7 @@ SUITES = (
 ASK_FOR_MORE: Final = {
     *("F01", "F04", "F10", "F12", "F23", "F24", "F35", "F36", "F37", "F38"),
     *("F39", "F43", "F45", "F46", "F49", "F50", "F51", "F53", "F54", "F58", "F63"),
-    "F64",
+    *("F64", "F65", "F66", "F67", "F68", "F69"),
 }
 """Checks in which the modest format refuses something; in all others it is the toy format."""
 IN_ONE_PLACE: Final = {"iceberg"}
@@ -189,6 +192,10 @@ class TestCapabilities(OverChosen, CapabilityConformance):
 
 
 class TestServices(OverChosen, ServiceConformance):
+    pass
+
+
+class TestDeletionVectors(OverChosen, DeletionVectorConformance):
     pass
 
 

@@ -19,9 +19,10 @@ from hudi_conformance.formats.trace import install_formats
 
 from tests.formats.once import KNOWN_SOURCES, made_once
 from tests.formats.toy_format import ToyFormat
-from tests.formats.toy_services import MergingToy
+from tests.formats.toy_vectors import SplitToy
 from tests.formats.wrong_formats import MISTAKES, DeletesLiveFiles, Mistake
 from tests.formats.wrong_services import WRONG_SERVICES
+from tests.formats.wrong_vectors import WRONG_VECTORS
 from tests.samples import taken
 
 OPT_IN: Final = """\
@@ -36,7 +37,7 @@ class TestMine(TwoStepFormatSuite):
         "mine", by_toy, lambda path: shutil.rmtree(path / ".hoodie" / "toy"), intrude_on_toy
     )
 """
-EVERY_MISTAKE: Final = (*MISTAKES, *WRONG_SERVICES)
+EVERY_MISTAKE: Final = (*MISTAKES, *WRONG_SERVICES, *WRONG_VECTORS)
 _OUTCOME: Final = re.compile(r"^test_formats\.py::Test(\w+)::(\w+)\S* ([A-Z]+)", re.MULTILINE)
 _HEADING: Final = re.compile(r"^_+ (?:ERROR at \w+ of )?Test(\w+)\.test_\S+ _+$", re.MULTILINE)
 
@@ -82,7 +83,7 @@ def authors(mistakes: Sequence[Mistake]) -> Sequence[Author]:
     The last makes none, and has the checks of all others: it sees what they may have left behind.
     """
     wrong = [Author(one.format.__name__, one.format, {one.check}) for one in mistakes]
-    right = Author("Right", MergingToy, {one.check for one in mistakes})
+    right = Author("Right", SplitToy, {one.check for one in mistakes})
     return *wrong, KNOWN, NO_LONGER, right
 
 

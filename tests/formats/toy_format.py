@@ -8,8 +8,8 @@ putting a file that was not there, which is compare-and-set on the version befor
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_core.spi import (
@@ -48,6 +48,8 @@ from hudi_core.spi import (
 )
 from hudi_core.spi.files import table_lister
 
+Files = Mapping[str, Sequence[int]]
+"""Paths of files, with the positions of their dead rows."""
 FOLDER = ".hoodie/toy"
 OURS = "hudi"
 MAX_BYTES = 1 << 24
@@ -62,7 +64,7 @@ class Record:
     operation: str | None
     completion: str
     version: int
-    before: tuple[str, ...] = ()
+    before: Files = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Version:
     """One state of a table."""
 
     number: int
-    files: tuple[str, ...] = ()
+    files: Files = field(default_factory=dict)
     records: tuple[Record, ...] = ()
     revoked: tuple[str, ...] = ()
     watermark: str | None = None
@@ -112,11 +114,8 @@ def to_json(version: Version) -> bytes:
 def from_json(data: bytes, where: str) -> Version:
     try:
         found: dict[str, Any] = json.loads(data)
-        records = tuple(
-            Record(**{**one, "before": tuple(one["before"])}) for one in found.pop("records")
-        )
-        files, revoked = tuple(found.pop("files")), tuple(found.pop("revoked"))
-        return Version(files=files, records=records, revoked=revoked, **found)
+        records = tuple(Record(**one) for one in found.pop("records"))
+        return Version(records=records, revoked=tuple(found.pop("revoked")), **found)
     except (ValueError, TypeError, KeyError) as error:
         raise CorruptMetadataError(where, f"it is no version of a toy table: {error}") from error
 
@@ -185,10 +184,11 @@ def record(
     gone: Iterable[FileGroupId] = (),
     columns: str | None = None,
     stays: Callable[[Version, str], bool] = lambda base, path: False,
+    dead: Files | None = None,
 ) -> FormatCommit:
     """Make the table hold an instant, unless it does.
 
-    ``stays``: files that are named on although their groups go.
+    ``stays``: files that are named on although their groups go; ``dead``: rows that die in files.
     """
     base = head(client)
     found = base.find(instant)
@@ -202,8 +202,13 @@ def record(
         )
     expect(ours(client, base), expected)
     groups = set(gone)
-    kept = (one for one in base.files if group_of(one) not in groups or stays(base, one))
-    files = sorted({*kept, *added})
+    files = {
+        one: rows
+        for one, rows in base.files.items()
+        if group_of(one) not in groups or stays(base, one)
+    } | {one: [] for one in added}
+    for one, rows in (dead or {}).items():
+        files[one] = sorted({*files[one], *rows})
     number = base.number + 1
     made = Record(
         instant.requested_time,
@@ -218,7 +223,7 @@ def record(
         replace(
             base,
             number=number,
-            files=tuple(files),
+            files=files,
             records=(*base.records, made),
             columns=columns or base.columns,
         ),

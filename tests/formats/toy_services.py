@@ -24,14 +24,24 @@ from hudi_core.spi import (
     touched_groups,
     written_files,
 )
-from tests.formats.toy_format import Record, ToyFormat, Version, expect, head, make, ours, receipt
+from tests.formats.toy_format import (
+    Files,
+    Record,
+    ToyFormat,
+    Version,
+    expect,
+    head,
+    make,
+    ours,
+    receipt,
+)
 from tests.formats.toy_format import record as record_instant
 
 WRITES = ("commit", "deltacommit", "replacecommit")
 SAVEPOINT = str(Action.SAVEPOINT)
 
 
-def files_as_of(base: Version, time: str) -> tuple[str, ...]:
+def files_as_of(base: Version, time: str) -> Files:
     """The files right after a write."""
     at = next(n for n, one in enumerate(base.records) if (one.time, one.action) in of_write(time))
     later = base.records[at + 1 :]
@@ -42,7 +52,7 @@ def of_write(time: str) -> list[tuple[str, str]]:
     return [(time, action) for action in WRITES]
 
 
-def taken_out(base: Version, gone: Iterable[Record], files: tuple[str, ...]) -> Version:
+def taken_out(base: Version, gone: Iterable[Record], files: Files) -> Version:
     """The state without some instants, which never come back."""
     out = [*gone]
     return replace(

@@ -236,11 +236,11 @@ class UndoesTheUnknown(toy.ToyFormat):
     ) -> FormatCommit:
         base = toy.newest(meta_client.storage)
         slices = view_manager.view().latest_slices()
-        files = sorted(str(one.base_file.path) for one in slices if one.base_file)
+        files = {str(one.base_file.path): () for one in slices if one.base_file}
         done = [one for one in meta_client.timeline().instants if one.is_completed]
         now = max((one.effective_completion_time for one in done), default=None)
         number = 1 if base is None else base.number + 1
-        return toy.make(meta_client, toy.Version(number, tuple(files), watermark=now))
+        return toy.make(meta_client, toy.Version(number, files, watermark=now))
 
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         if instant.requested_time in toy.head(meta_client).revoked:

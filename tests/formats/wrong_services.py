@@ -104,7 +104,7 @@ class LosesAFileBySavepoints(ServingToy):
             meta_client, savepoint_metadata, instant, expected_version, **given
         )
         base = toy.head(meta_client)
-        files = files_as_of(base, instant.requested_time)[:-1]
+        files = dict([*files_as_of(base, instant.requested_time).items()][:-1])
         toy.make(meta_client, replace(base, number=base.number + 1, files=files))
         return made
 

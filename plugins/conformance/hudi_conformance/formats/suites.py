@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hudi_conformance.formats.capabilities import CapabilityConformance
+from hudi_conformance.formats.deletion_vectors import DeletionVectorConformance
 from hudi_conformance.formats.every_format import FormatConformance
 from hudi_conformance.formats.filters import FilterConformance
 from hudi_conformance.formats.histories import HistoryConformance
@@ -15,6 +16,7 @@ class TableFormatSuite(
     FormatConformance,
     CapabilityConformance,
     ServiceConformance,
+    DeletionVectorConformance,
     FilterConformance,
     RecoveryConformance,
     HistoryConformance,

@@ -76,8 +76,8 @@ def pending_of(path: Path) -> list[str]:
     return [str(one) for one in open_at(path).timeline().instants if not one.is_completed]
 
 
-class ServiceConformance(OverFormat):
-    """What becomes of a table and of its format by services."""
+class OverServices(OverFormat):
+    """What suites make sure of after a service, or a write that services follow."""
 
     def same_everywhere(
         self, path: Path, expected: Any, format_under_test: FormatUnderTest
@@ -88,6 +88,47 @@ class ServiceConformance(OverFormat):
         report = table.validate()
         assert report.differences == ()
         assert report.orphans == ()
+
+    def records(
+        self,
+        path: Path,
+        format_under_test: FormatUnderTest,
+        act: Callable[[], Any],
+        expected: Counter[str],
+        *hooks: str,
+    ) -> str:
+        """Make sure of what an action calls, of its receipt, and of the rows; its instant."""
+        TRACE.calls.clear()
+        done = act()
+        done = getattr(done, "result", done)
+        assert tuple(TRACE.hooks()) == hooks
+        opened, instant = open_at(path), getattr(done, "instant", done)
+        held = opened.host.find_publication(opened.client, instant)
+        assert held is not None, instant
+        assert held.version == TRACE.calls[-1].receipt.version
+        self.same_everywhere(path, expected, format_under_test)
+        return str(instant.requested_time)
+
+    def require_no_logs(
+        self, mode: str, ability: Capability, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
+        """Make sure that the format gets no table of log files."""
+        TRACE.refused()
+        more = {MODE: mode}
+        with pytest.raises(UnsupportedCapabilityError, match=ability.words):
+            create(path, format_under_test, table_type="MERGE_ON_READ", more=more)
+        assert not files_of(path)
+        native = replace(format_under_test, name="native")
+        table = create(path, native, table_type="MERGE_ON_READ", more=more)
+        table.insert(rows(*EVERY))
+        before = files_of(path)
+        with pytest.raises(UnsupportedCapabilityError, match=ability.words):
+            table.convert(format_under_test.name, options=format_under_test.options)
+        assert files_of(path) == before
+
+
+class ServiceConformance(OverServices):
+    """What becomes of a table and of its format by services."""
 
     @check("F47", "A clean has the format stop naming files before it deletes them.")
     def test_a_clean(
@@ -206,86 +247,6 @@ class ServiceConformance(OverFormat):
         table.upsert(rows(0, ts=4), options=IN_LOGS)
         self.same_everywhere(path, end, format_under_test)
         assert pending_of(path) == []
-
-    @check("F64", "Rows that are deleted by their positions are gone, and stay so, for readers.")
-    def test_deletions_by_position(self, path: Path, format_under_test: FormatUnderTest) -> None:
-        if Capability.DELETION_VECTORS not in load_format(format_under_test.name).capabilities:
-            self.require_no_logs("split", Capability.DELETION_VECTORS, path, format_under_test)
-            return
-        table = create(path, format_under_test, table_type="MERGE_ON_READ", more={MODE: "split"})
-        records = partial(self.records, path, format_under_test)
-        write = ("complete_write",)
-        first = contents(rows(*EVERY))
-        records(lambda: table.insert(rows(*EVERY), options=IN_LOGS), first, *write)
-        files = base_files(table)
-        updated = contents(rows(0, ts=2), rows(1, 2, 3, 4))
-        records(lambda: table.upsert(rows(0, ts=2), options=IN_LOGS), updated, *write)
-        assert files < base_files(table)
-        # of a file that has lost rows before
-        deleted = contents(rows(0, ts=2), rows(1, 3, 4))
-        last = records(lambda: table.delete(rows(2, ts=2), options=IN_LOGS), deleted, *write)
-        records(lambda: table.rollback(last), updated, *ROLLBACK)
-        records(lambda: table.delete(rows(2, ts=2), options=IN_LOGS), deleted, *write)
-        merged = records(lambda: table.compact(options=IN_LOGS), deleted, "complete_compaction")
-        assert not logs_of(table)
-        records(lambda: table.rollback(merged), deleted, *ROLLBACK)
-        assert logs_of(table)
-        # what is deleted between the plan and the base file is in that file
-        table.compact(schedule_only=True, options=IN_LOGS)
-        later = contents(rows(0, 4, ts=3), rows(1))
-        fewer = contents(rows(0, ts=2), rows(1, 4))
-        records(lambda: table.delete(rows(3, ts=3), options=IN_LOGS), fewer, *write)
-        records(lambda: table.upsert(rows(0, 4, ts=3), options=IN_LOGS), later, *write)
-        [compacted] = table.run_compactions(options=IN_LOGS)
-        self.same_everywhere(path, later, format_under_test)
-        assert compacted.result is not None
-        # and one that only step 1 holds is published by the next write
-        with dies_before("complete_compaction"), pytest.raises(WriterDied):
-            table.compact(options=IN_LOGS)
-        assert format_under_test.rows(path) == ours(path) == later
-        table.upsert(rows(1, ts=4), options=IN_LOGS)
-        end = contents(rows(0, 4, ts=3), rows(1, ts=4))
-        self.same_everywhere(path, end, format_under_test)
-        table.cluster(options=IN_LOGS)
-        self.same_everywhere(path, end, format_under_test)
-        assert pending_of(path) == []
-
-    def records(
-        self,
-        path: Path,
-        format_under_test: FormatUnderTest,
-        act: Callable[[], Any],
-        expected: Counter[str],
-        *hooks: str,
-    ) -> str:
-        """Make sure of what an action calls, of its receipt, and of the rows; its instant."""
-        TRACE.calls.clear()
-        done = act()
-        done = getattr(done, "result", done)
-        assert tuple(TRACE.hooks()) == hooks
-        opened, instant = open_at(path), getattr(done, "instant", done)
-        held = opened.host.find_publication(opened.client, instant)
-        assert held is not None, instant
-        assert held.version == TRACE.calls[-1].receipt.version
-        self.same_everywhere(path, expected, format_under_test)
-        return str(instant.requested_time)
-
-    def require_no_logs(
-        self, mode: str, ability: Capability, path: Path, format_under_test: FormatUnderTest
-    ) -> None:
-        """Make sure that the format gets no table of log files."""
-        TRACE.refused()
-        more = {MODE: mode}
-        with pytest.raises(UnsupportedCapabilityError, match=ability.words):
-            create(path, format_under_test, table_type="MERGE_ON_READ", more=more)
-        assert not files_of(path)
-        native = replace(format_under_test, name="native")
-        table = create(path, native, table_type="MERGE_ON_READ", more=more)
-        table.insert(rows(*EVERY))
-        before = files_of(path)
-        with pytest.raises(UnsupportedCapabilityError, match=ability.words):
-            table.convert(format_under_test.name, options=format_under_test.options)
-        assert files_of(path) == before
 
     @check("F50", "What a savepoint holds outlasts cleans, until it is deleted.")
     def test_a_savepoint(
