@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_format.schema import file_schema
 from delta_format.stats import without_float_bounds
-from delta_format.vectors import Vector, is_split
+from delta_format.vectors import Vector
 from hudi_core.spi import (
     BaseFileName,
     CommitError,
@@ -30,7 +30,7 @@ from hudi_core.spi import (
     outgoing_groups,
     touched_groups,
 )
-from hudi_core.spi.files import Positions, all_deleted_positions, deleted_positions, read_statistics
+from hudi_core.spi.files import Positions, deleted_positions, read_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def change_of_write(
     """
     schema = _schema_of(meta_client, metadata)
     same_rows = metadata.operation_type in _SAME_ROWS
-    dead = _deleted(meta_client, metadata, views)
+    dead = deleted_positions(meta_client, metadata, views)
     known = {status.stat.path: status.columns for status in statuses if status.columns}
     new_files = [
         _new_file(meta_client, partition, stat, known, schema)
@@ -108,23 +108,6 @@ def change_of_write(
     groups = frozenset(touched_groups(metadata) - logged)
     replaced = frozenset() if taken is None else outgoing_groups(metadata)
     return Change(tuple(new_files), groups, schema, same_rows, taken, replaced, dead)
-
-
-def _deleted(
-    meta_client: MetaClientView, metadata: CommitMetadata, views: FileSystemViewManager | None
-) -> dict[str, Positions]:
-    """The positions of rows that a write deletes, by files."""
-    partitions = sorted(PartitionPath(one) for one in metadata.partition_to_write_stats)
-    if views is None or not is_split(meta_client):
-        return {}
-    if metadata.operation_type == WriteOperation.COMPACT:
-        # others may have deleted since its plan what the new file has
-        view, groups = views.view(meta_client.timeline()), touched_groups(metadata)
-        slices = [one for one in view.latest_slices(partitions) if one.group in groups]
-        return all_deleted_positions(meta_client, slices)
-    if not any(map(_is_log, metadata.stats)):
-        return {}
-    return deleted_positions(meta_client, metadata, views.view().latest_slices(partitions))
 
 
 def _is_log(stat: WriteStat) -> bool:

@@ -15,8 +15,6 @@ from hudi_core.spi import (
     TAKES_IN_KEY,
     CommitMetadata,
     Completion,
-    FileSystemViewManager,
-    PartitionPath,
     TableSchema,
     TakenIn,
     WriteOperation,
@@ -24,9 +22,8 @@ from hudi_core.spi import (
     WriteStatus,
     instant_keys,
     outgoing_groups,
-    touched_groups,
 )
-from hudi_core.spi.files import Positions, all_deleted_positions, deleted_positions
+from hudi_core.spi.files import deleted_positions
 from iceberg_format.commit import Change
 from iceberg_format.lineage import xtable_key
 from iceberg_format.schema import iceberg_schema, schema_left
@@ -98,7 +95,7 @@ def change_of_write(
         same_rows=commit.operation_type in _SAME_ROWS,
         taken=frozenset(() if taken is None else taken.files),
         by_names=any(not one.has_ids for one in written),
-        dead=_dead(table, commit, completion.view_manager),
+        dead=deleted_positions(table.client, commit, completion.view_manager),
     )
 
 
@@ -112,24 +109,6 @@ def is_split(table: IcebergTable) -> bool:
     """Whether commits delete rows of data files by their positions."""
     config = table.client.config
     return config.table_type == "MERGE_ON_READ" and config.merge_on_read_mode == "split"
-
-
-def _dead(
-    table: IcebergTable, commit: CommitMetadata, views: FileSystemViewManager | None
-) -> dict[str, Positions]:
-    """Positions of rows that a write deletes, by data file."""
-    if views is None or not is_split(table):
-        return {}
-    client = table.client
-    partitions = sorted(PartitionPath(one) for one in commit.partition_to_write_stats)
-    if commit.operation_type == WriteOperation.COMPACT:
-        # what others have deleted since its plan is in the new files
-        groups = touched_groups(commit)
-        after = views.view(client.timeline()).latest_slices(partitions)
-        return all_deleted_positions(client, [one for one in after if one.group in groups])
-    if not any(map(is_log, commit.stats)):
-        return {}
-    return deleted_positions(client, commit, views.view().latest_slices(partitions))
 
 
 def taken_by(table: IcebergTable, commit: CommitMetadata) -> TakenIn | None:

@@ -7,7 +7,7 @@ the block are looked for in it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,8 @@ from hudi_core.file_slice.stored_slice import own_instants
 from hudi_core.log_format.block import BlockType, HeaderKey, decode_delete_content
 from hudi_core.log_format.positions import Positions, decode_positions
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.commit import CommitMetadata, WriteStat
+from hudi_core.model.client import FileSystemViewManager
+from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStat
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
@@ -56,27 +57,67 @@ class _Files:
 
 
 def positions_of_commit(
-    client: TableMetaClient, metadata: CommitMetadata, slices: Iterable[FileSlice] = ()
+    client: TableMetaClient, metadata: CommitMetadata, views: FileSystemViewManager | None
 ) -> dict[str, Positions]:
     """The rows that one commit deletes, by paths of base files.
 
-    ``slices`` are those before the commit: where the base file of a group is not that whose rows
+    ``views`` are those before the commit: where the base file of a group is not that whose rows
     were deleted, they are found by their keys. Without one, it is the file that the commit names.
     """
+    is_merged = metadata.operation_type == WriteOperation.COMPACT
+    deletes = [] if is_merged else list(_deletes(metadata))
+    if not (is_merged or deletes):
+        return {}
+    partitions = sorted(PartitionPath(one) for one in metadata.partition_to_write_stats)
+    slices = () if views is None else views.view().latest_slices(partitions)
+    if is_merged:
+        return positions_of_slices(client, _merged(client, metadata, slices))
     present = {one.group: one.base_file for one in slices if one.base_file is not None}
     logs: dict[str, list[FileStatus]] = {}
     bases: dict[str, BaseFile] = {}
-    for stat in metadata.stats:
-        name = LogFileName.parse((stat.path or "").rpartition("/")[2])
-        if stat.path is None or name is None or name.is_cdc:
-            continue
-        group = FileGroupId(
-            PartitionPath(stat.partition_path or ""), FileId(stat.file_id or name.file_id)
-        )
+    for group, stat, log in deletes:
         base = present.get(group) or _named_base(stat, group.partition_path)
         bases[base.path] = base
-        logs.setdefault(base.path, []).append(FileStatus(stat.path, stat.file_size_in_bytes or 0))
+        logs.setdefault(base.path, []).append(log)
     return _found(client, [(bases[path], some) for path, some in logs.items()])
+
+
+def _deletes(metadata: CommitMetadata) -> Iterator[tuple[FileGroupId, WriteStat, FileStatus]]:
+    """The log files of a commit, with their file groups."""
+    for stat in metadata.stats:
+        name = LogFileName.parse((stat.path or "").rpartition("/")[2])
+        if stat.path is not None and name is not None and not name.is_cdc:
+            partition, file_id = stat.partition_path or "", stat.file_id or name.file_id
+            group = FileGroupId(PartitionPath(partition), FileId(file_id))
+            yield group, stat, FileStatus(stat.path, stat.file_size_in_bytes or 0)
+
+
+def _merged(
+    client: TableMetaClient, metadata: CommitMetadata, slices: Sequence[FileSlice]
+) -> Iterator[FileSlice]:
+    """The slices that a compaction makes of those before it.
+
+    Logs that were complete only after it was requested come along.
+    """
+    former = {one.group: one for one in slices}
+    done = {
+        one.requested_time: one.effective_completion_time
+        for one in client.timeline().completed_writes()
+    }
+    for stat in metadata.stats:
+        name = BaseFileName.parse((stat.path or "").rpartition("/")[2])
+        if stat.path is None or name is None:
+            continue
+        group = FileGroupId(PartitionPath(stat.partition_path or ""), name.file_id)
+        if (before := former.get(group)) is not None:
+            own = name.instant
+            later = [
+                one
+                for one in before.log_files
+                if done.get(one.name.instant, one.name.instant) > own
+            ]
+            base = BaseFile(FileStatus(stat.path, stat.file_size_in_bytes or 0), name)
+            yield FileSlice(group, own, base, tuple(later))
 
 
 def positions_of_slices(

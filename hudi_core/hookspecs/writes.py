@@ -95,7 +95,7 @@ class WriteHooks:
         the place of the base file and the logs that it merges, and does not count it as a change of
         data. Log files of other writes that were requested before the compaction and completed
         after its plan belong to the new base file, and stay; rows that these delete there are found
-        by :func:`hudi_core.spi.files.all_deleted_positions`. RFC-93 ``completeCompaction``.
+        by :func:`hudi_core.spi.files.deleted_positions`. RFC-93 ``completeCompaction``.
         """
         raise NotImplementedError
 

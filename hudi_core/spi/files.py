@@ -25,7 +25,7 @@ from hudi_core.log_format.positions import (
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.bound_conversions import bound_from_text, bound_to_text, bounds_to_array
-from hudi_core.model.client import MetaClientView
+from hudi_core.model.client import FileSystemViewManager, MetaClientView
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import FileSlice
 from hudi_core.model.stats import FileStats
@@ -94,9 +94,11 @@ def storage_lister(meta_client: MetaClientView) -> StorageLister:
 def deleted_positions(
     meta_client: MetaClientView,
     commit_metadata: CommitMetadata,
-    file_slices: Iterable[FileSlice] = (),
+    view_manager: FileSystemViewManager | None = None,
 ) -> dict[str, Positions]:
     """The rows that one commit deletes in a split table.
+
+    Of a compaction they are those rows of its base files that others have deleted since its plan.
 
     The headers of its delete blocks are read, nothing else; so a replay finds the same. They are to
     be added to those that the format knows already of each file (:func:`encode_bitmap`).
@@ -105,10 +107,10 @@ def deleted_positions(
     ----------
     commit_metadata
         The body of the commit, which names its log files and their base files.
-    file_slices
-        Those of the touched partitions before the commit, as ``view_manager.view()`` gives them.
-        Where a compaction has put another base file into a group since its rows were found, they
-        are found in that by their keys, which is read for it.
+    view_manager
+        As the hook gets it, for the file slices before the commit; not asked where the commit
+        cannot have deleted rows. Where a compaction has put another base file into a group since
+        its rows were found, they are found in that by their keys, which is read for it.
 
     Returns
     -------
@@ -121,7 +123,7 @@ def deleted_positions(
     UnsupportedTableError
         A log file has rows: another engine has written it.
     """
-    return dead.positions_of_commit(_whole(meta_client), commit_metadata, file_slices)
+    return dead.positions_of_commit(_whole(meta_client), commit_metadata, view_manager)
 
 
 def all_deleted_positions(
@@ -129,13 +131,12 @@ def all_deleted_positions(
 ) -> dict[str, Positions]:
     """All rows of file slices that their log files delete.
 
-    What a format records of them when its metadata is built, and of a group that was compacted,
-    where other commits have deleted rows since its plan.
+    What a format records of them when its metadata is built.
 
     Parameters
     ----------
     file_slices
-        With their log files: of the view after the commit that wrote their base files.
+        With their log files.
 
     Returns
     -------

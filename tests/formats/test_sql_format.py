@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hudi_sql_format import database as databases
 from hudi_sql_format.commit import Record, record
@@ -334,3 +335,139 @@ def test_the_database_is_plain_sqlite(table: hudi.Table, path: Path) -> None:
     with closing(sqlite3.connect(database_of(path))) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert databases.FILE == ".hoodie/sql/table.db"
+
+
+# --- split tables ---------------------------------------------------------------------------------
+
+OPTIONS = {
+    "hoodie.compact.inline": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.parquet.small.file.limit": "0",
+}
+
+
+@pytest.fixture
+def split(path: Path) -> hudi.Table:
+    """A table of one file of five rows, by the format."""
+    made = new_table(
+        path, SQL_COLUMNS, OPTIONS, format="sql", table_type="MERGE_ON_READ", partition_by=None
+    )
+    made.insert(rows("a", "b", "c", "d", "e", schema=SQL_COLUMNS, part="p", number=1))
+    return made
+
+
+def keys(table: hudi.Table, instant: Instant | None = None) -> list[str]:
+    return sorted(table.to_arrow("id", as_of=instant)["id"].to_pylist())
+
+
+def keys_at(path: Path, instant: Instant) -> list[str]:
+    """The keys of a former state by SQL alone."""
+    [[version]] = ask_sqlite(
+        path, f"SELECT version FROM hudi_instants WHERE instant = '{instant.requested_time}'"
+    )
+    dead = {
+        *ask_sqlite(
+            path, f"SELECT file_id, position FROM hudi_deleted_rows WHERE deleted <= {version}"
+        )
+    }
+    files = ask_sqlite(
+        path,
+        f"SELECT id, name FROM hudi_files WHERE added <= {version} "
+        f"AND (removed IS NULL OR removed > {version})",
+    )
+    return sorted(
+        key
+        for file, name in files
+        for at, key in enumerate(pq.ParquetFile(path / name).read(["id"])["id"].to_pylist())
+        if (file, at) not in dead
+    )
+
+
+def dead_rows(path: Path) -> list[tuple[Any, ...]]:
+    return ask_sqlite(path, "SELECT file_id, position FROM hudi_deleted_rows ORDER BY 1, 2")
+
+
+def test_former_states_of_split_tables_are_found_by_sql(split: hudi.Table, path: Path) -> None:
+    [first] = split.timeline.completed_writes()
+    updated = split.upsert(row("b", part="p", number=2)).instant
+    deleted = split.delete(row("a", part="p")).instant
+    compacted = split.compact(options=OPTIONS).result
+    assert compacted is not None
+    last = split.delete(row("c", part="p")).instant
+    expected = {first: "abcde", updated: "abcde", deleted: "bcde", last: "bde"}
+    for instant, wanted in {**expected, compacted.instant: "bcde"}.items():
+        assert keys_at(path, instant) == keys(split, instant) == [*wanted]
+    assert split.validate().is_valid
+    assert split.count() == 3
+
+
+def test_rows_of_split_tables_come_back_with_the_state_that_had_them(
+    split: hudi.Table, path: Path
+) -> None:
+    updated = split.upsert(row("b", part="p", number=2)).instant
+    deleted = split.delete(row("a", part="p")).instant
+    assert dead_rows(path) == [(1, 0), (1, 1)]
+    opened = open_table(str(path), {})
+    with pytest.raises(TableServiceError, match="later versions build on it"):
+        opened.host.before_rollback(opened.client, updated, None)
+    split.rollback(deleted)
+    assert dead_rows(path) == [(1, 1)]
+    split.delete(rows("c", "d", schema=SQL_COLUMNS, part="p"))
+    split.compact(options=OPTIONS)
+    split.restore(updated)
+    assert dead_rows(path) == [(1, 1)]
+    assert keys(split) == [*"abcde"]
+    assert split.validate().is_valid
+
+
+def test_dead_rows_go_with_the_files_that_are_cleaned(split: hudi.Table, path: Path) -> None:
+    split.delete(row("a", part="p"))
+    split.compact(options=OPTIONS)
+    split.delete(row("b", part="p"))
+    assert len(dead_rows(path)) == 2
+    assert ask_sqlite(path, "SELECT count(*) FROM hudi_files WHERE name LIKE '%.log.%'") == [(2,)]
+    split.clean(options={"hoodie.clean.commits.retained": "1"})
+    [[last]] = ask_sqlite(path, "SELECT id FROM hudi_files WHERE name LIKE '%.parquet'")
+    assert dead_rows(path) == [(last, 0)]
+    assert ask_sqlite(path, "SELECT count(*) FROM hudi_files WHERE name LIKE '%.log.%'") == [(1,)]
+    assert keys(split) == [*"cde"]
+    assert split.validate().is_valid
+
+
+def test_the_metadata_of_split_tables_is_made_of_their_logs(split: hudi.Table, path: Path) -> None:
+    split.upsert(row("b", part="p", number=2))
+    split.delete(rows("a", "b", schema=SQL_COLUMNS, part="p"))
+    before = dead_rows(path)
+    assert len(before) == 3
+    database_of(path).unlink()
+    again = hudi.Table.open(str(path))
+    again.repair()
+    assert len(dead_rows(path)) == 3
+    again.convert("native")
+    again.convert("sql")
+    assert [one["id"] for one in rows_of(path)] == keys(again) == [*"cde"]
+    assert again.validate().is_valid
+
+
+def test_logs_with_rows_are_refused(path: Path) -> None:
+    native = new_table(path, SQL_COLUMNS, OPTIONS, table_type="MERGE_ON_READ")
+    native.insert(row("a", number=1))
+    native.upsert(row("a", number=2))
+    with pytest.raises(hudi.HudiError, match="merge on read"):
+        native.convert("sql")
+
+
+def test_a_database_of_an_earlier_release_gets_the_table_of_dead_rows(
+    table: hudi.Table, path: Path
+) -> None:
+    table.insert(row("a", number=1))
+    ask_sqlite(path, "DROP TABLE hudi_deleted_rows")
+    again = hudi.Table.open(str(path))
+    assert keys(again) == ["a"]
+    assert again.validate().is_valid
+    written = again.upsert(row("a", number=2)).instant
+    again.rollback(written)
+    again.upsert(row("a", number=3))
+    again.clean(options={"hoodie.clean.commits.retained": "1"})
+    assert again.validate().is_valid
+    assert dead_rows(path) == []

@@ -18,20 +18,15 @@ from hudi_core.spi import (
     NamedFile,
     PartitionPath,
     outgoing_groups,
-    touched_groups,
     written_files,
 )
-from hudi_core.spi.files import all_deleted_positions, deleted_positions, table_lister
+from hudi_core.spi.files import deleted_positions, table_lister
 from tests.formats.toy_format import Files, ToyFactory, head, record
 from tests.formats.toy_services import MergingToy, is_log, record_slices
 
 
 def is_split(client: MetaClientView) -> bool:
     return client.config.merge_on_read_mode == "split"
-
-
-def listed(found: Mapping[str, Any]) -> Files:
-    return {path: rows.tolist() for path, rows in found.items()}
 
 
 class SplitIndex(FileIndex):
@@ -71,23 +66,12 @@ class SplitToy(MergingToy):
     def get_metadata_factory(self) -> SplitFactory:
         return SplitFactory()
 
-    def dead_by_write(
+    def dead_rows(
         self, client: MetaClientView, body: CommitMetadata, views: FileSystemViewManager
     ) -> Files:
-        """The rows that a write deletes."""
-        partitions = [PartitionPath(one) for one in body.partition_to_write_stats]
-        if not any(is_log(str(one.path)) for one in body.stats):
-            return {}
-        return listed(deleted_positions(client, body, views.view().latest_slices(partitions)))
-
-    def dead_beside(
-        self, client: MetaClientView, body: CommitMetadata, views: FileSystemViewManager
-    ) -> Files:
-        """The rows that others have deleted since the plan of a compaction."""
-        partitions = [PartitionPath(one) for one in body.partition_to_write_stats]
-        slices = views.view(client.timeline()).latest_slices(partitions)
-        groups = touched_groups(body)
-        return listed(all_deleted_positions(client, [one for one in slices if one.group in groups]))
+        """The rows that a write deletes; of a compaction, those that others have deleted since."""
+        found = deleted_positions(client, body, views)
+        return {path: rows.tolist() for path, rows in found.items()}
 
     def record_split(
         self,
@@ -114,19 +98,7 @@ class SplitToy(MergingToy):
         given = meta_client, commit_metadata, instant, expected_version
         if not is_split(meta_client):
             return record_slices(*given)
-        dead = self.dead_by_write(meta_client, commit_metadata, more["view_manager"])
+        dead = self.dead_rows(meta_client, commit_metadata, more["view_manager"])
         return self.record_split(*given, dead)
 
-    def complete_compaction(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        expected_version: str | None,
-        **more: Any,
-    ) -> FormatCommit:
-        given = meta_client, commit_metadata, instant, expected_version
-        if not is_split(meta_client):
-            return record_slices(*given)
-        dead = self.dead_beside(meta_client, commit_metadata, more["view_manager"])
-        return self.record_split(*given, dead)
+    complete_compaction = complete_write

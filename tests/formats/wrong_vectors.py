@@ -35,7 +35,7 @@ def with_files(client: MetaClientView, before: toy.Version, files: toy.Files) ->
 class DropsVectors(SplitToy):
     """Names the files of a write, and no dead rows."""
 
-    def dead_by_write(self, *_: Any) -> toy.Files:
+    def dead_rows(self, *_: Any) -> toy.Files:
         return {}
 
 
@@ -59,8 +59,8 @@ class ReplacesVectors(SplitToy):
 class MovesPositions(SplitToy):
     """Counts positions from one."""
 
-    def dead_by_write(self, *given: Any) -> toy.Files:
-        dead = super().dead_by_write(*given)
+    def dead_rows(self, *given: Any) -> toy.Files:
+        dead = super().dead_rows(*given)
         return {path: [row + 1 for row in rows] for path, rows in dead.items()}
 
 
@@ -153,9 +153,11 @@ class ForgetsVectorsByClusterings(SplitToy):
 class TakesVectorsAlong(SplitToy):
     """Has the rows of a compacted file be dead that were so in the one before it."""
 
-    def dead_beside(
+    def dead_rows(
         self, client: MetaClientView, body: CommitMetadata, views: FileSystemViewManager
     ) -> toy.Files:
+        if body.operation_type != "COMPACT":
+            return super().dead_rows(client, body, views)
         former = {toy.group_of(path): dead[:1] for path, dead in toy.head(client).files.items()}
         paths = [str(one.path) for one in body.stats]
         return {path: former.get(toy.group_of(path), ()) for path in paths}
@@ -164,8 +166,10 @@ class TakesVectorsAlong(SplitToy):
 class CompactsAloneInTheTable(SplitToy):
     """Takes the file of a compaction for one without dead rows."""
 
-    def dead_beside(self, *_: Any) -> toy.Files:
-        return {}
+    def dead_rows(
+        self, client: MetaClientView, body: CommitMetadata, views: FileSystemViewManager
+    ) -> toy.Files:
+        return {} if body.operation_type == "COMPACT" else super().dead_rows(client, body, views)
 
 
 class LogLessIndex(SplitIndex):

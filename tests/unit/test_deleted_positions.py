@@ -10,8 +10,9 @@ import pytest
 from pyroaring import BitMap64
 
 import hudi_core as hudi
-from hudi_core.errors import InvalidOptionError, UnsupportedCapabilityError, UnsupportedTableError
+from hudi_core.errors import InvalidOptionError, UnsupportedTableError
 from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
 from hudi_core.spi.files import (
     all_deleted_positions,
@@ -19,6 +20,7 @@ from hudi_core.spi.files import (
     deleted_positions,
     encode_bitmap,
 )
+from hudi_core.view.file_system import ViewManager
 from tests.tables import SCHEMA, new_table, rows
 
 MODE: Final = "hoodie.table.merge-on-read.mode"
@@ -41,7 +43,7 @@ def last_commit(table: hudi.Table) -> CommitMetadata:
 def found(table: hudi.Table) -> tuple[list[int], list[int]]:
     """Positions that the last commit deleted, and all of the table's one slice."""
     client, slices = open_table(table.path, {}).client, table.file_slices()
-    by_commit = deleted_positions(client, last_commit(table), slices)
+    by_commit = deleted_positions(client, last_commit(table), open_table(table.path, {}).views())
     assert deleted_positions(client, last_commit(table)).keys() == by_commit.keys()
     [mine], [every] = by_commit.values(), all_deleted_positions(client, slices).values()
     return mine.tolist(), every.tolist()
@@ -65,12 +67,21 @@ def test_deletes_are_found_in_the_base_file_of_a_compaction(tmp_path: Path) -> N
     assert planned.result is None
     table.delete(rows("d"))
     body = last_commit(table)
-    before = table.file_slices()
+    timeline = open_table(table.path, {}).timeline()
     hudi.Table.open(table.path, OPTIONS).run_compactions()
-    client, after = open_table(table.path, {}).client, hudi.Table.open(table.path).file_slices()
+    opened, after = open_table(table.path, {}), hudi.Table.open(table.path).file_slices()
+    client = opened.client
+    before = ViewManager(client.read_commit, opened.lister(), lambda: timeline)
+    [file] = [one.base_file.path for one in after if one.base_file is not None]
     assert [one.tolist() for one in deleted_positions(client, body, before).values()] == [[3]]
-    assert [one.tolist() for one in deleted_positions(client, body, after).values()] == [[2]]
+    assert [one.tolist() for one in deleted_positions(client, body, opened.views()).values()] == [
+        [2]
+    ]
     assert [one.tolist() for one in all_deleted_positions(client, after).values()] == [[2]]
+    # the compaction itself has the row that was deleted beside it, and none of before
+    [compacted] = [one for one in opened.timeline().instants if one.action is Action.COMMIT]
+    merged = deleted_positions(client, client.read_commit(compacted), before)
+    assert {path: one.tolist() for path, one in merged.items()} == {file: [2]}
 
 
 def test_rows_in_logs_are_refused(tmp_path: Path) -> None:
@@ -93,6 +104,4 @@ def test_the_mode_needs_logs_and_rows_that_move(tmp_path: Path) -> None:
     buckets = {MODE: "split", "hoodie.index.type": "BUCKET"}
     with pytest.raises(InvalidOptionError, match="updated rows go to another one"):
         new_table(tmp_path / "t", SCHEMA, buckets, table_type="MERGE_ON_READ")
-    with pytest.raises(UnsupportedCapabilityError, match="deletion vectors"):
-        new_table(tmp_path / "t", SCHEMA, {MODE: "split"}, format="sql", table_type="MERGE_ON_READ")
     assert not (tmp_path / "t").exists()

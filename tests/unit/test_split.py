@@ -14,7 +14,6 @@ from hudi_core.errors import (
     CommitConflictError,
     OptionConflictError,
     TableServiceError,
-    UnsupportedCapabilityError,
     UnsupportedTableError,
 )
 from hudi_core.model.files import BaseFileName, FileId, LogFileName
@@ -361,14 +360,6 @@ def test_tables_without_meta_columns_or_metadata_table(tmp_path: Path, meta: str
     table.upsert(lettered("a1", "b1", "a9", ts=2, v="new"))
     table.delete(lettered("a2"))
     require_split(table)
-
-
-def test_formats_without_deletion_vectors_refuse_it(tmp_path: Path) -> None:
-    table = made(tmp_path / "t")
-    before = values(table)
-    with pytest.raises(UnsupportedCapabilityError, match="deletion vectors"):
-        table.convert("sql")
-    assert values(table) == before
 
 
 def test_streams_of_rows_of_one_key_are_combined(tmp_path: Path) -> None:

@@ -18,9 +18,13 @@ from sqlalchemy.engine.default import DefaultDialect
 
 Query = Callable[[Path, str], list[tuple[Any, ...]]]
 FILES = """
-    SELECT f.partition_path, f.name FROM hudi_files f JOIN hudi_tables t ON f.table_id = t.id
+    SELECT f.id, f.partition_path, f.name FROM hudi_files f JOIN hudi_tables t ON f.table_id = t.id
     WHERE t.name = '{path}' AND f.added <= t.version
     AND (f.removed IS NULL OR f.removed > t.version)
+"""
+DEAD = """
+    SELECT d.file_id, d.position FROM hudi_deleted_rows d JOIN hudi_tables t ON d.table_id = t.id
+    WHERE t.name = '{path}' AND d.deleted <= t.version
 """
 COLUMNS = "SELECT columns FROM hudi_tables WHERE name = '{path}'"
 INTRUSION = "UPDATE hudi_tables SET version = version + 1 WHERE name = '{path}'"
@@ -40,17 +44,22 @@ def ask_sqlite(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def rows_of(path: Path, ask: Query = ask_sqlite) -> Iterable[Mapping[str, Any]]:
-    """Rows of a table; columns are found by their ids."""
+    """The live rows of a table.
+
+    Columns are found by their ids.
+    """
     [[text]] = ask(path, COLUMNS)
     now = {one["field-id"]: one["name"] for one in json.loads(text)["fields"]}
-    for folder, name in ask(path, FILES):
+    dead = {*ask(path, DEAD)}
+    for file, folder, name in ask(path, FILES):
         table = pq.ParquetFile(path / folder / name).read()
         kept = {
             field.name: now[number]
             for field in table.schema
             if (number := int((field.metadata or {}).get(b"PARQUET:field_id", 0))) in now
         }
-        yield from table.select(list(kept)).rename_columns(list(kept.values())).to_pylist()
+        rows = table.select(list(kept)).rename_columns(list(kept.values())).to_pylist()
+        yield from (row for at, row in enumerate(rows) if (file, at) not in dead)
 
 
 class SqlSuite(TwoStepFormatSuite):

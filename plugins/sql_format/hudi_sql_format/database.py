@@ -81,6 +81,10 @@ class Database:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
             require_no_links(self.base_path, [FILE])
             sqlite3.connect(self.path).close()
+        self.add_tables()
+
+    def add_tables(self) -> None:
+        """Make those of the database's tables that are missing."""
         for last in range(1, _TAKEN_AT_ONCE + 1):
             try:
                 with self._explained():

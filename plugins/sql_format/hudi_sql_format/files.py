@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 from sqlalchemy import Connection, and_, bindparam, delete, insert, select, update
@@ -15,8 +17,12 @@ from hudi_core.spi import (
     CommitError,
     CommitMetadata,
     FileGroupId,
+    FileId,
+    FileSlice,
     FileStats,
+    FileSystemViewManager,
     MetaClientView,
+    PartitionPath,
     TableSchema,
     UnsafePathError,
     UnsupportedTableError,
@@ -24,10 +30,22 @@ from hudi_core.spi import (
     touched_groups,
     written_files,
 )
-from hudi_core.spi.files import field_id, leaves, read_footer, read_statistics
+from hudi_core.spi.files import (
+    Positions,
+    all_deleted_positions,
+    deleted_positions,
+    field_id,
+    leaves,
+    read_footer,
+    read_statistics,
+)
 from hudi_sql_format.bounds import bound_rows, columns_of
 from hudi_sql_format.state import Head
-from hudi_sql_format.tables import BOUNDS, FILES, INSTANTS
+from hudi_sql_format.tables import BOUNDS, DELETED, FILES, INSTANTS
+
+_LOG: Final = re.compile(r"\.(?P<group>.+)_(?P<instant>\d+)\.log\.\d+(_.+)?")
+"""The name of a log file, which is kept for Hudi's readers: what it deletes is in the database."""
+_ROWS_AT_ONCE: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +65,33 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an action does to the files of a table."""
+    """What an action does to the files of a table.
+
+    ``dead`` are the positions of rows that it deletes, by paths of files.
+    """
 
     files: tuple[NewFile, ...] = ()
     old_groups: frozenset[FileGroupId] = field(default_factory=frozenset)
+    dead: Mapping[str, Positions] = field(default_factory=dict)
 
 
 NOTHING: Final = Change()
 """The change of an action that concerns no file of the present state."""
 
 
+def is_split(meta_client: MetaClientView) -> bool:
+    """Whether rows of a table are deleted by their positions."""
+    # tables whose log files have rows are none of this format
+    return meta_client.config.table_type == "MERGE_ON_READ"
+
+
 def change_of_write(
-    meta_client: MetaClientView, metadata: CommitMetadata, statuses: Sequence[WriteStatus]
+    meta_client: MetaClientView,
+    metadata: CommitMetadata,
+    statuses: Sequence[WriteStatus],
+    views: FileSystemViewManager | None,
 ) -> Change:
-    """The files that a write adds and removes.
+    """What a write adds, removes and deletes.
 
     Statistics that ``statuses`` lack are read from the footers.
     """
@@ -68,29 +99,42 @@ def change_of_write(
     schema = _columns(meta_client, None if text is None else TableSchema.from_avro(text))
     known = {status.stat.path: status.columns for status in statuses if status.columns}
     files = []
+    logged = set()
     for stat in written_files(metadata):
         path, size = str(stat.path), stat.file_size_in_bytes
-        _require_base_file(path)
+        folder, group, _ = _name_of(path)
         if not size:
             raise CommitError(
                 f"The commit does not record the size of {path}", "Undo this commit.", path=path
             )
+        if _is_log(path):
+            logged.add(FileGroupId(folder, group))
+            files.append(NewFile(path, size, None, is_present=False))
+            continue
         stats = known.get(path)
         if stats is None:
             stats = _sure(read_statistics(meta_client, path, schema), schema)
         files.append(NewFile(path, size, stat.num_writes, _bounds(stats, schema)))
     for stat in metadata.stats:
         # in no state; were it unknown, the file before it would seem to be the latest of its group
-        if stat.path and stat.file_size_in_bytes and not stat.num_writes:
-            _require_base_file(str(stat.path))
-            files.append(NewFile(str(stat.path), stat.file_size_in_bytes, 0, is_present=False))
-    return Change(tuple(files), frozenset(touched_groups(metadata)))
+        path, size = str(stat.path), stat.file_size_in_bytes
+        if stat.path and size and not stat.num_writes and not _is_log(path):
+            _name_of(path)
+            files.append(NewFile(path, size, 0, is_present=False))
+    # a group that rows are deleted from keeps its file
+    gone = frozenset(touched_groups(metadata) - logged)
+    return Change(tuple(files), gone, deleted_positions(meta_client, metadata, views))
+
+
+def dead_rows(meta_client: MetaClientView, slices: Sequence[FileSlice]) -> Mapping[str, Positions]:
+    """Positions of all dead rows of present files, by paths."""
+    return all_deleted_positions(meta_client, slices) if is_split(meta_client) else {}
 
 
 def present_file(meta_client: MetaClientView, path: str, size: int) -> NewFile:
     """A file of the present state, as its footer describes it."""
     schema = _columns(meta_client)
-    _require_base_file(path)
+    _name_of(path)
     footer = read_footer(meta_client, path, schema)
     return NewFile(path, size, footer.rows, _bounds(_sure(footer.columns, schema), schema))
 
@@ -100,7 +144,8 @@ def has_log_files(meta_client: MetaClientView, partition: str) -> UnsupportedTab
     return UnsupportedTableError(
         meta_client.base_path,
         f"has log files in {partition or 'its folder'}",
-        "Compact the table first; the SQL format holds copy-on-write tables.",
+        "Compact the table first; the SQL format has no log files but those that delete rows by "
+        "their positions, in tables of the mode split.",
     )
 
 
@@ -120,6 +165,7 @@ def apply(connection: Connection, head: Head, number: int, change: Change) -> No
         )
         connection.execute(update(FILES).where(of_group).values(removed=number), groups)
     add(connection, head.id, number, change.files, head.next_file)
+    delete_rows(connection, head.id, number, change.dead)
 
 
 def add(
@@ -128,16 +174,15 @@ def add(
     """Put files into the database as part of a state."""
     rows, bounds = [], []
     for at, one in enumerate(files, first):
-        folder, _, name = one.path.rpartition("/")
-        parsed = _require_base_file(one.path)
+        folder, group, instant = _name_of(one.path)
         rows.append(
             {
                 "table_id": table_id,
                 "id": at,
                 "partition_path": folder,
-                "file_group": parsed.file_id,
-                "name": name,
-                "instant": parsed.instant,
+                "file_group": group,
+                "name": one.path.rpartition("/")[2],
+                "instant": instant,
                 "size_in_bytes": one.size,
                 "row_count": one.rows,
                 "added": number if one.is_present else None,
@@ -151,12 +196,34 @@ def add(
         connection.execute(insert(BOUNDS), bounds)
 
 
+def delete_rows(
+    connection: Connection, table_id: int, number: int, dead: Mapping[str, Positions]
+) -> None:
+    """Delete rows of present files, in a state with a number."""
+    for path, positions in dead.items():
+        file, added, removed = find(connection, table_id, path)
+        if added is None or removed is not None:
+            raise CommitError(
+                f"The database does not name {path}, of which this commit deletes rows",
+                "Another instant has taken the file out. Undo this commit.",
+                path=path,
+            )
+        of_file = and_(DELETED.c.table_id == table_id, DELETED.c.file_id == file)
+        known = connection.execute(select(DELETED.c.position).where(of_file)).scalars().all()
+        new = np.setdiff1d(positions, np.asarray(known, np.int64)).tolist()
+        row = {"table_id": table_id, "file_id": file, "deleted": number}
+        for at in range(0, len(new), _ROWS_AT_ONCE):
+            some = new[at : at + _ROWS_AT_ONCE]
+            connection.execute(insert(DELETED), [row | {"position": one} for one in some])
+
+
 def remove(connection: Connection, table_id: int, ids: Sequence[int]) -> None:
-    """Take files out of the database, with their statistics."""
+    """Take files out of the database, with their statistics and dead rows."""
     if not ids:
         return
     chosen = [{"in_id": one} for one in ids]
-    for table, number in ((BOUNDS, BOUNDS.c.file_id), (FILES, FILES.c.id)):
+    each = (BOUNDS, BOUNDS.c.file_id), (DELETED, DELETED.c.file_id), (FILES, FILES.c.id)
+    for table, number in each:
         of_file = and_(table.c.table_id == table_id, number == bindparam("in_id"))
         connection.execute(delete(table).where(of_file), chosen)
 
@@ -177,11 +244,11 @@ def find(connection: Connection, table_id: int, path: str) -> tuple[int, int | N
 
     The number of an unknown one is zero."""
     folder, _, name = path.rpartition("/")
-    parsed = BaseFileName.parse(name)
+    parsed = _parsed(name)
     of_path = and_(
         FILES.c.table_id == table_id,
         FILES.c.partition_path == folder,
-        FILES.c.file_group == (parsed.file_id if parsed else ""),
+        FILES.c.file_group == (parsed[0] if parsed else ""),
         FILES.c.name == name,
     )
     found = connection.execute(
@@ -214,9 +281,22 @@ def _sure(stats: FileStats, schema: pa.Schema) -> FileStats:
     }
 
 
-def _require_base_file(path: str) -> BaseFileName:
+def _is_log(path: str) -> bool:
+    return _LOG.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def _parsed(name: str) -> tuple[FileId, str] | None:
+    """File group and instant of a name; ``None`` where it has none."""
+    base, log = BaseFileName.parse(name), _LOG.fullmatch(name)
+    if base is not None:
+        return base.file_id, base.instant
+    return None if log is None else (FileId(log["group"]), log["instant"])
+
+
+def _name_of(path: str) -> tuple[PartitionPath, FileId, str]:
+    """Folder, file group and instant of a data file."""
     folder, _, name = path.rpartition("/")
-    parsed = BaseFileName.parse(name)
+    parsed = _parsed(name)
     if parsed is None or ".." in folder.split("/") or path.startswith("/"):
-        raise UnsafePathError(path, "it is no base file of its partition", "Undo this commit.")
-    return parsed
+        raise UnsafePathError(path, "it is no data file of its partition", "Undo this commit.")
+    return PartitionPath(folder), *parsed

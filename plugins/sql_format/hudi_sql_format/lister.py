@@ -25,8 +25,9 @@ from hudi_core.spi import (
 from hudi_core.spi.files import bounds_to_array
 from hudi_sql_format.bounds import bounds_from, kind_of, require_stored, store_of
 from hudi_sql_format.database import Database
+from hudi_sql_format.files import is_split
 from hudi_sql_format.state import require_head
-from hudi_sql_format.tables import BOUNDS, FILES
+from hudi_sql_format.tables import BOUNDS, DELETED, FILES
 
 _FEW: Final = 500
 """Partitions, or files, that a query names; of more, all are asked for and some are left out."""
@@ -182,8 +183,10 @@ class SqlLister(FileIndex):
         fields = {number: self._client.schema.field(path) for number, path in paths.items()}
         kinds = {number: kind_of(one.type) for number, one in fields.items() if one is not None}
         present = and_(FILES.c.added.is_not(None), FILES.c.removed.is_(None))
+        deleted: dict[int, int] = {}
         with self._database.reading() as connection:
-            of_table = FILES.c.table_id == require_head(connection, self._database).id
+            head = require_head(connection, self._database)
+            of_table = FILES.c.table_id == head.id
             files = connection.execute(
                 select(
                     FILES.c.id,
@@ -205,6 +208,13 @@ class SqlLister(FileIndex):
                 .mappings()
                 .all()
             )
+            if is_split(self._client):
+                counted = (
+                    select(DELETED.c.file_id, func.count().label("dead"))
+                    .where(DELETED.c.table_id == head.id)
+                    .group_by(DELETED.c.file_id)
+                )
+                deleted = {one.file_id: one.dead for one in connection.execute(counted)}
         stated: dict[int, dict[str, StatedColumn]] = {}
         for row in bounds:
             number = row["field_id"]
@@ -212,7 +222,8 @@ class SqlLister(FileIndex):
                 stated.setdefault(row["file_id"], {})[paths[number]] = self._stated(row)
         for file, folder, name, size, rows in files:
             path = f"{folder}/{name}" if folder else name
-            yield NamedFile(path, size, rows, stated.get(file, {}))
+            dead = deleted.get(file, 0)
+            yield NamedFile(path, size, rows, stated.get(file, {}), deleted_rows=dead)
 
     def _stated(self, row: Mapping[Any, Any]) -> StatedColumn:
         store = store_of(row["kind"])

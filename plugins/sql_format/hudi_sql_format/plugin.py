@@ -37,6 +37,7 @@ from hudi_sql_format.state import read_state
 _PLACES: Final = "the database names files by their paths in the table's folder"
 _CAPABILITIES: Final = FormatCapabilities.of(
     Capability.COPY_ON_WRITE,
+    Capability.DELETION_VECTORS,
     Capability.VIRTUAL_KEYS,
     Capability.UNPARTITIONED,
     Capability.IDENTITY_PARTITIONS,
@@ -95,7 +96,7 @@ class SqlTableFormat(RecordingFormat):
         require_place(meta_client)
 
     def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
-        """Base files alone."""
+        """Base files, and logs of split tables."""
         check_files(meta_client, view_manager)
 
     # the present state
@@ -127,7 +128,8 @@ class SqlTableFormat(RecordingFormat):
             is_undo = instant.action in (Action.ROLLBACK, Action.RESTORE)
             what = Record(instant, expected, is_undo=is_undo)
         else:
-            change = change_of_write(client, commit, completion.write_statuses)
+            views = completion.view_manager
+            change = change_of_write(client, commit, completion.write_statuses, views)
             what = Record(instant, expected, commit.operation_type, change, commit.schema_json)
         return record(self.metadata_of(client), what)
 

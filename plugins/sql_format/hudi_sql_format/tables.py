@@ -100,7 +100,24 @@ BOUNDS: Final = Table(
 NaN; ``bytes``: UTF-8 strings, bytes, and decimals as text.
 """
 
+DELETED: Final = Table(
+    "hudi_deleted_rows",
+    METADATA,
+    Column("table_id", Integer, primary_key=True),
+    Column("file_id", BigInteger, primary_key=True, autoincrement=False),
+    # from 0, in the order of the file
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("deleted", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Rows of data files that are dead, in the states from ``deleted`` on; until the file is deleted.
+
+A row does not come back but where a state is gone back behind.
+"""
+
 BY_ID: Final = Index("hudi_files_by_id", FILES.c.table_id, FILES.c.id, unique=True)
 """Files by their numbers."""
 BY_FILE: Final = Index("hudi_bounds_by_file", BOUNDS.c.table_id, BOUNDS.c.file_id)
 """Statistics of single files, for those that are deleted."""
+BY_STATE: Final = Index("hudi_deleted_rows_by_state", DELETED.c.table_id, DELETED.c.deleted)
+"""Dead rows by the state that deleted them, to go back behind it."""

@@ -24,7 +24,7 @@ from hudi_sql_format.commit import revoke, step
 from hudi_sql_format.database import Database
 from hudi_sql_format.files import find, remove
 from hudi_sql_format.state import TableState, key_of, read_state, row_of
-from hudi_sql_format.tables import FILES, INSTANTS, TABLES
+from hudi_sql_format.tables import DELETED, FILES, INSTANTS, TABLES
 
 _WRITES = frozenset(str(one) for one in WRITE_ACTIONS)
 
@@ -231,6 +231,8 @@ def _go_back(database: Database, state: TableState, base: int, instants: Sequenc
         connection.execute(update(FILES).where(came).values(added=None, removed=number))
         went = and_(of_table, FILES.c.added <= base, FILES.c.removed > base)
         connection.execute(update(FILES).where(went).values(removed=None))
+        died = and_(DELETED.c.table_id == head.id, DELETED.c.deleted > base)
+        connection.execute(delete(DELETED).where(died))
         for one in instants:
             revoke(connection, head.id, one, number)
 
@@ -249,7 +251,11 @@ def _is_built_upon(connection: Connection, state: TableState, version: int) -> b
         INSTANTS.c.former_columns.is_not(None),
         INSTANTS.c.is_revoked.is_(False),
     )
-    return any(connection.execute(one.limit(1)).first() is not None for one in (later, changed))
+    died = select(DELETED.c.file_id).where(
+        DELETED.c.table_id == state.head.id, DELETED.c.deleted > version
+    )
+    each = (later, changed, died)
+    return any(connection.execute(one.limit(1)).first() is not None for one in each)
 
 
 def _saved(state: TableState) -> list[int]:
