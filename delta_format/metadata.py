@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from delta_format.foreign import look_for_foreign
 from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
 from delta_format.snapshot import Snapshot
+from delta_format.vectors import positions
 from hudi_core.spi import (
     FileColumns,
     FileIndex,
@@ -24,7 +25,7 @@ from hudi_core.spi import (
     ValueRanges,
     fence,
 )
-from hudi_core.spi.files import table_lister
+from hudi_core.spi.files import Positions, table_lister
 
 _OF_A_LOG: Final = re.compile(
     r"\d{20}\.(json|crc|checkpoint\..*parquet|checkpoint\..*json|\d{20}\.compacted\.json)"
@@ -52,10 +53,19 @@ class DeltaLister(FileIndex):
     def __init__(self, meta_client: MetaClientView) -> None:
         self._client = meta_client
         self._earlier = table_lister(meta_client)
+        self._newest: Snapshot | None = None
 
     def named_files(self) -> Iterable[NamedFile]:
         """Yield the files of the newest version; as the log names them."""
-        return Snapshot(open_log(self._client)).named_files()
+        self._newest = Snapshot(open_log(self._client))
+        return self._newest.named_files()
+
+    def deleted_positions(self, paths: Sequence[str]) -> Mapping[str, Positions]:
+        """Positions of the vectors of some files."""
+        files = () if self._newest is None else self._newest.at_paths(frozenset(paths))
+        vectors = {one.path: one.vector for one in files if one.vector is not None}
+        read = self._client.run_map(partial(positions, self._client), [*vectors.values()])
+        return dict(zip(vectors, read, strict=True))
 
     def leftovers(self) -> Iterator[str]:
         """Yield files in the log's folder that the protocol does not know."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -27,8 +28,8 @@ from hudi_core.spi import (
     ValueRanges,
     fence,
 )
-from hudi_core.spi.files import bounds_to_array, field_id, leaves, table_lister
-from iceberg_format.deletes import about
+from hudi_core.spi.files import Positions, bounds_to_array, field_id, leaves, table_lister
+from iceberg_format.deletes import about, read_deletions, union
 from iceberg_format.foreign import look_for_foreign
 from iceberg_format.kept_files import FilesByPartition, files_of_snapshots
 from iceberg_format.leftovers import leftovers
@@ -137,6 +138,22 @@ class ManifestLister(FileIndex):
                 deleted_rows=deleted[path],
             )
 
+    def deleted_positions(self, paths: Sequence[str]) -> Mapping[str, Positions]:
+        """Positions that the current snapshot's deletes have of some files."""
+        files, wanted = self.table.files, frozenset(paths)
+        # one that is about several files may be about any
+        places = [file for of in (None, *paths) for file in self._deletions.get(of, ())]
+
+        def read(file: DataFile) -> list[tuple[str, Positions]]:
+            return list(read_deletions(files, file))
+
+        found: dict[str, Positions] = {}
+        for uri, positions in chain.from_iterable(self.table.client.run_map(read, places)):
+            path = files.data_path(uri)
+            if path in wanted:
+                found[path] = union(found.get(path), positions)
+        return found
+
     def reads_old_lists(self) -> bool:
         """Iceberg's specification wants three levels, and its Java library fails on two."""
         return False
@@ -166,6 +183,19 @@ class ManifestLister(FileIndex):
         kind = self._types[number]
         low, high = (_bound(kind, side.get(number)) for side in (kept.lows, kept.highs))
         return StatedColumn(low, high, kept.nulls.get(number))
+
+    @cached_property
+    def _deletions(self) -> Mapping[str | None, Sequence[DataFile]]:
+        """Files of deleted positions by the data file that they are about."""
+        current = self._metadata.current_snapshot()
+        store = ManifestStore(self.table.files, self.table.folder, self._metadata)
+        found: dict[str | None, list[DataFile]] = {}
+        for file in () if current is None else store.deletions(current):
+            if file.content is DataFileContent.POSITION_DELETES:
+                of = about(file)
+                path = None if of is None else self.table.files.data_path(of)
+                found.setdefault(path, []).append(file)
+        return found
 
     @cached_property
     def _metadata(self) -> Metadata:

@@ -7,12 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.model.stats import Scalar
+
+Positions = npt.NDArray[np.int64]
 
 
 @runtime_checkable
@@ -116,6 +120,31 @@ class FileIndex(Protocol):
         CorruptMetadataError
             The format's metadata is gone or damaged.
         """
+        return None
+
+    def deleted_positions(self, paths: Sequence[str]) -> Mapping[str, Positions] | None:
+        """Rows that the format has deleted in some files; ``None`` where unknown.
+
+        Of the state in which :meth:`named_files` named them last. ``validate`` compares them with
+        those of the table's log files, which this project reads.
+
+        Parameters
+        ----------
+        paths
+            Relative to the base path.
+
+        Returns
+        -------
+        Mapping
+            Distinct positions in ascending order, counted from 0, by path. Files without dead rows
+            may be left out.
+
+        Raises
+        ------
+        CorruptMetadataError, PathNotFoundError
+            What says which rows these are is damaged or gone.
+        """
+        del paths
         return None
 
     def reads_old_lists(self) -> bool:

@@ -75,6 +75,14 @@ def _seconds(guard: Guard, method: str, left: Any) -> Any:
     return left
 
 
+def _positions(guard: Guard, method: str, found: Any) -> Any:
+    guard.require(method, found, (Mapping, type(None)), "positions by path, or None")
+    for one in () if found is None else guard.call(method, lambda: tuple(found.values())):
+        if not isinstance(one, np.ndarray) or one.dtype != np.int64:
+            guard.refuse(method, one, "an array of 64-bit positions")
+    return found
+
+
 _BOOLEAN: Final = answer_of("a boolean", bool)
 
 
@@ -279,6 +287,7 @@ class GuardedFileIndex(FileIndex):
     groups_of_values = asked(
         "FileIndex.groups_of_values", answer_of("a frozenset or None", frozenset, type(None))
     )
+    deleted_positions = asked("FileIndex.deleted_positions", _positions)
     unreadable = asked("FileIndex.unreadable", answer_of("a string or None", str, type(None)))
     reads_old_lists = asked("FileIndex.reads_old_lists", answer_of("a bool", bool))
 

@@ -345,6 +345,13 @@ def test_a_guarded_lister_can_do_what_the_format_can(shared: hudi.Table) -> None
     named = [NamedFile("x", 1)]
     FAULTS["named_files"] = lambda right: named[0]
     assert {one.path for one in richer.named_files() or ()} == {"x"}
+    assert poorer.deleted_positions(["x"]) is None
+    assert [*(richer.deleted_positions(["x"]) or {})] == ["x"]
+    wrong_ones: tuple[Any, ...] = ([], {"x": [0, 7]}, {"x": np.array([0.5])})
+    for wrong in wrong_ones:
+        FAULTS["deleted_positions"] = gives(wrong)
+        with pytest.raises(PluginContractError, match=r"FileIndex\.deleted_positions"):
+            richer.deleted_positions(["x"])
 
 
 def emptied(right: Callable[[], Any]) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from hudi_core.spi import (
     Capability,
     CommitMetadata,
@@ -20,7 +22,7 @@ from hudi_core.spi import (
     outgoing_groups,
     written_files,
 )
-from hudi_core.spi.files import deleted_positions, table_lister
+from hudi_core.spi.files import Positions, deleted_positions, table_lister
 from tests.formats.toy_format import Files, ToyFactory, head, record
 from tests.formats.toy_services import MergingToy, is_log, record_slices
 
@@ -50,6 +52,10 @@ class SplitIndex(FileIndex):
 
     def named_files(self) -> Iterator[NamedFile] | None:
         return self.named() if is_split(self.client) else None
+
+    def deleted_positions(self, paths: Sequence[str]) -> Mapping[str, Positions]:
+        files = head(self.client).files
+        return {path: np.array(files[path], np.int64) for path in paths if path in files}
 
 
 class SplitFactory(ToyFactory):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from hudi_core.spi import CommitMetadata as Commit
@@ -29,6 +30,7 @@ from hudi_core.spi import (
     TimelineView,
     ValueRanges,
 )
+from hudi_core.spi.files import Positions
 from tests.formats.toy_format import ToyFactory, ToyFormat, head
 
 T = TypeVar("T")
@@ -87,6 +89,9 @@ class RicherLister(Lister):
             for one in files:
                 named = NamedFile(one.path, one.size)
                 yield answer("named_files", partial(replace, named))
+
+    def deleted_positions(self, paths: Sequence[str]) -> Mapping[str, Positions]:
+        return answer("deleted_positions", lambda: dict.fromkeys(paths, np.array([0, 7], np.int64)))
 
     def leftovers(self) -> Iterator[str]:
         yield answer("leftovers", lambda: "old.json")

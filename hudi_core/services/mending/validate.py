@@ -9,9 +9,11 @@ while the comparison runs is left out of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
+
+import numpy as np
 
 from hudi_core.base_file.footer import (
     Footer,
@@ -28,6 +30,7 @@ from hudi_core.errors import (
     HudiError,
     InvalidOptionError,
     LostCompletionError,
+    PathNotFoundError,
     RecordKeyError,
     TableServiceError,
     UnfinishedMoveError,
@@ -36,6 +39,7 @@ from hudi_core.errors import (
 )
 from hudi_core.file_slice.deleted_positions import positions_of_slices
 from hudi_core.file_slice.slice_rows import StoredSlices
+from hudi_core.log_format.positions import Positions
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.maintenance.validator import ValidationReport
 from hudi_core.metadata.maintenance.validator import validate as validate_metadata
@@ -80,6 +84,11 @@ _UNREADABLE: Final = (
     UnsupportedTableError,  # metadata of a kind that this release does not write
 )
 _REPAIR: Final = "`hudi table repair` rebuilds it from the timeline."
+_UNREADABLE_ROWS: Final = (CorruptMetadataError, PathNotFoundError, UnsupportedTableError)
+"""Errors of what says which rows a format has deleted."""
+_FILES_AT_ONCE: Final = 1000
+"""Files whose deleted rows are in memory at a time."""
+_NO_ROWS: Final = np.empty(0, np.int64)
 _NO_BOUNDS: Final = (
     "no bounds in its footer: it holds NaN, to Spark and others the greatest number, and they lose "
     "rows by bounds without it; `hudi cluster --sort-by`, as any write of the file, leaves them out"
@@ -158,6 +167,7 @@ class _Comparison:
         repeated = self._look_for_repeated_keys() if keys else None
         for name, named in (self._named or {}).items():
             self._compare_named(name, named, stored, rows)
+        self._compare_dead_rows(stored)
         self._compare_metadata(ALL_CHECKS if footers else {Check.FILES})
         self._compare_checksums()
         orphans = self._orphans()
@@ -429,7 +439,6 @@ class _Comparison:
         stored: Mapping[str, FileSlice],
         footers: Mapping[str, Footer] | None,
     ) -> None:
-        dead = self._dead_rows(stored)
         for path in sorted(named.keys() | stored.keys()):
             file, slice_ = named.get(path), stored.get(path)
             footer = None if footers is None else footers.get(path)
@@ -439,22 +448,54 @@ class _Comparison:
                 )
             elif file is not None:
                 self._compare_file(file, slice_.base_file.status, footer)
-                if dead is not None and file.deleted_rows != dead.get(path, 0):
-                    expected = f"{dead.get(path, 0)} rows deleted, as its log files say"
-                    actual = f"{file.deleted_rows} rows deleted"
-                    self._say(Source.FORMAT, f"file {path}", expected, actual)
             elif footer is None or footer.rows:  # a file without rows may be left out
                 self._say(Source.FORMAT, f"file {path}", "named", "not named")
 
-    def _dead_rows(self, stored: Mapping[str, FileSlice]) -> dict[str, int] | None:
-        """Rows that log files delete, by base file; ``None`` if not known."""
-        if not self._client.config.is_split:
-            return None
+    def _compare_dead_rows(self, stored: Mapping[str, FileSlice]) -> None:
+        """Compare the rows that formats have deleted with those of log files.
+
+        Both are read of some files at a time.
+        """
+        if not self._client.config.is_split or not self._named:
+            return
+        paths = sorted(stored)
+        for at in range(0, len(paths), _FILES_AT_ONCE):
+            some = paths[at : at + _FILES_AT_ONCE]
+            try:
+                dead = positions_of_slices(self._client, [stored[path] for path in some])
+            except HudiError:
+                continue  # what is wrong with the log files has a line of its own
+            for name, named in self._named.items():
+                files = [named[path] for path in some if path in named]
+                self._compare_positions(name, files, dead)
+
+    def _compare_positions(
+        self, name: str, files: Sequence[NamedFile], dead: Mapping[str, Positions]
+    ) -> None:
+        """Compare the deleted rows of some files of a format."""
+        asked = [one.path for one in files if one.path in dead or one.deleted_rows]
+        suffix = "" if len(self._table.host.parts) == 1 else f" in {name}"
         try:
-            found = positions_of_slices(self._client, stored.values())
-        except HudiError:
-            return None  # what is wrong with the log files has a line of its own
-        return {path: len(rows) for path, rows in found.items()}
+            stated = self._listers[name].deleted_positions(asked) if asked else None
+        except _UNREADABLE_ROWS as error:
+            what = f"deleted rows of {len(asked)} file{'s' * (len(asked) > 1)}{suffix}"
+            self._say(Source.FORMAT, what, f"those of their log files; {_REPAIR}", error.what)
+            return
+        for file in files:
+            mine, count = dead.get(file.path, _NO_ROWS), file.deleted_rows
+            theirs = None if stated is None else stated.get(file.path, _NO_ROWS)
+            live, more = (
+                (0, 0)
+                if theirs is None
+                else (len(np.setdiff1d(mine, theirs)), len(np.setdiff1d(theirs, mine)))
+            )
+            if count == len(mine) and not (live or more):
+                continue
+            actual = f"{count} rows deleted"
+            if live or more:
+                actual += f"; {live + more} positions differ: {live} missing, {more} too many"
+            expected = f"{len(mine)} rows deleted, as its log files say; {_REPAIR}"
+            self._say(Source.FORMAT, f"file {file.path}{suffix}", expected, actual)
 
     def _compare_columns(
         self, lister: FileIndex, named: Iterable[str], footers: Mapping[str, Footer]

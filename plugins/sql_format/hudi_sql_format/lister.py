@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from hudi_core.spi import (
     StatedColumn,
     ValueRanges,
 )
-from hudi_core.spi.files import bounds_to_array
+from hudi_core.spi.files import Positions, bounds_to_array
 from hudi_sql_format.bounds import bounds_from, kind_of, require_stored, store_of
 from hudi_sql_format.database import Database
 from hudi_sql_format.files import is_split
@@ -53,6 +54,8 @@ class SqlLister(FileIndex):
     def __init__(self, meta_client: MetaClientView, database: Database) -> None:
         self._client, self._database = meta_client, database
         self._listed: tuple[FileColumns, pa.Int64Array] | None = None
+        self._named: Mapping[str, int] = {}
+        self._version = 0
 
     def list_partitions(self) -> Sequence[PartitionPath]:
         """Every partition path, sorted; ``[""]`` for a table without partitions."""
@@ -215,15 +218,30 @@ class SqlLister(FileIndex):
                     .group_by(DELETED.c.file_id)
                 )
                 deleted = {one.file_id: one.dead for one in connection.execute(counted)}
+        self._version = head.version
+        self._named = {f"{one[1]}/{one[2]}" if one[1] else one[2]: one[0] for one in files}
         stated: dict[int, dict[str, StatedColumn]] = {}
         for row in bounds:
             number = row["field_id"]
             if number in paths and row["kind"] == kinds.get(number):
                 stated.setdefault(row["file_id"], {})[paths[number]] = self._stated(row)
-        for file, folder, name, size, rows in files:
-            path = f"{folder}/{name}" if folder else name
+        for path, (file, _, _, size, rows) in zip(self._named, files, strict=True):
             dead = deleted.get(file, 0)
             yield NamedFile(path, size, rows, stated.get(file, {}), deleted_rows=dead)
+
+    def deleted_positions(self, paths: Sequence[str]) -> Mapping[str, Positions]:
+        """Positions in the state whose files were named last."""
+        ids = {self._named[path]: path for path in paths if path in self._named}
+        known, found = [*ids], defaultdict[str, list[int]](list)
+        with self._database.reading() as connection:
+            head = require_head(connection, self._database)
+            of_table = and_(DELETED.c.table_id == head.id, DELETED.c.deleted <= self._version)
+            query = select(DELETED.c.file_id, DELETED.c.position).where(of_table)
+            for at in range(0, len(known), _FEW):
+                some = DELETED.c.file_id.in_(known[at : at + _FEW])
+                for file, position in connection.execute(query.where(some)):
+                    found[ids[file]].append(position)
+        return {path: np.array(sorted(own), np.int64) for path, own in found.items()}
 
     def _stated(self, row: Mapping[Any, Any]) -> StatedColumn:
         store = store_of(row["kind"])

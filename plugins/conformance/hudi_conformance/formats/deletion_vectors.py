@@ -210,10 +210,14 @@ def split_table_or_none(path: Path, format_under_test: FormatUnderTest) -> hudi.
 def require_dead(path: Path, dead: int, live: int) -> None:
     """Make sure of the numbers of rows by the format's metadata, where it keeps a list of files."""
     assert hudi.Table.open(str(path)).count() == live
-    named = open_at(path).lister().named_files()
+    lister = open_at(path).lister()
+    named = lister.named_files()
     if named is None:
         return
     files = list(named)
     assert sum(one.deleted_rows or 0 for one in files) == dead
+    stated = lister.deleted_positions([one.path for one in files])
+    if stated is not None:
+        assert sum(map(len, stated.values())) == dead
     if all(one.rows is not None for one in files):
         assert sum(one.rows or 0 for one in files) == live + dead

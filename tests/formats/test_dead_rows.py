@@ -1,0 +1,175 @@
+"""A format that has other rows deleted than the log files say, as many, is found and rebuilt."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hudi_sql_format.conformance import database_of, rows_of
+from pyiceberg.table import StaticTable
+
+import hudi_core as hudi
+from delta_format.vectors import Vector, new_vectors, positions
+from hudi_core.log_format.positions import (
+    decode_vector,
+    encode_vector,
+    frame_vector,
+    unframe_vector,
+)
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.services.mending.differences import Source
+from hudi_core.services.opening import open_table
+from tests.tables import SCHEMA, new_table, rows
+
+OPTIONS: Final = {"hoodie.compact.inline": "false", "hoodie.clean.automatic": "false"}
+VERSION: Final = "hoodie.table.format.iceberg.format-version"
+MAGIC: Final = b"PFA1"
+
+
+def log_of(path: Path) -> Path:
+    return max((path / "_delta_log").glob("*.json"))
+
+
+def move_in_log(path: Path) -> None:
+    """Put an inline vector of the next rows into the newest version of a Delta log."""
+    client, log = open_table(str(path), {}).client, log_of(path)
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        vector = Vector.of(action.get("add", {}))
+        if vector is not None:
+            time = InstantTime("20260101000000000")
+            instant = Instant(time, Action.DELTACOMMIT, State.COMPLETED, time)
+            moved = new_vectors(client, instant, {"x": positions(client, vector) + 1})["x"]
+            action["add"] |= moved.action
+    log.write_text("\n".join(map(json.dumps, actions)))
+
+
+def deletes(path: Path, pattern: str) -> Path:
+    [found] = (path / "metadata").glob(pattern)
+    return found
+
+
+def move_in_parquet(path: Path) -> None:
+    """Have a file of position deletes name the next rows."""
+    file = deletes(path, "*.position-deletes")
+    held = pq.read_table(file)
+    at = held.schema.get_field_index("pos")
+    moved = held.set_column(at, held.schema.field(at), pc.add(held.column(at), 1))
+    pq.write_table(moved, file)
+
+
+def move_in_puffin(path: Path) -> None:
+    """Have a deletion vector name the next rows, in as many bytes."""
+    file = deletes(path, "*.puffin")
+    data = file.read_bytes()
+    vector = unframe_vector(data[len(MAGIC) :], "x")
+    framed = frame_vector(encode_vector(decode_vector(vector, "x") + 1))
+    assert len(framed) == len(frame_vector(vector))
+    file.write_bytes(MAGIC + framed + data[len(MAGIC) + len(framed) :])
+
+
+def move_in_database(path: Path) -> None:
+    with closing(sqlite3.connect(database_of(path))) as database:
+        # twice, as a position may be there already
+        database.execute("UPDATE hudi_deleted_rows SET position = -position - 1")
+        database.execute("UPDATE hudi_deleted_rows SET position = -position")
+        database.commit()
+
+
+def by_polars(path: Path) -> Iterator[Mapping[str, Any]]:
+    yield from pl.scan_delta(str(path)).collect().to_dicts()
+
+
+def by_pyiceberg(path: Path) -> Iterator[Mapping[str, Any]]:
+    yield from StaticTable.from_metadata(str(path)).scan().to_arrow().to_pylist()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format, its reader, and how other rows become those that it has deleted."""
+
+    format: str
+    read: Callable[[Path], Any]
+    move: Callable[[Path], None]
+    version: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.format}{self.version or ''}"
+
+    def make(self, path: Path) -> hudi.Table:
+        """A table of ten rows, of which the first, and one more, are dead."""
+        options = OPTIONS | ({} if self.version is None else {VERSION: self.version})
+        table = new_table(
+            path,
+            SCHEMA,
+            options,
+            table_type="MERGE_ON_READ",
+            format=self.format,
+            partition_by=None,
+        )
+        table.insert(rows(*"abcdefghij", part="p", ts=1))
+        table.delete(rows("a", "e", part="p", ts=1))
+        return table
+
+
+KINDS: Final = (
+    Kind("delta", by_polars, move_in_log),
+    Kind("iceberg", by_pyiceberg, move_in_parquet, "2"),
+    Kind("iceberg", by_pyiceberg, move_in_puffin, "3"),
+    Kind("sql", rows_of, move_in_database),
+)
+
+
+def keys(found: Any) -> str:
+    return "".join(sorted(one["id"] for one in found))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_other_rows_than_those_of_the_logs(kind: Kind, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = kind.make(path)
+    assert keys(kind.read(path)) == "bcdfghij"
+    assert table.validate().is_valid
+    kind.move(path)
+    assert keys(kind.read(path)) == "acdeghij"
+    opened = hudi.Table.open(str(path))
+    [file] = [one.base_file.path for one in opened.file_slices() if one.base_file]
+    [found] = opened.validate().differences
+    assert (found.source, found.subject) == (Source.FORMAT, f"file {file}")
+    assert found.found == "2 rows deleted; 4 positions differ: 2 missing, 2 too many"
+    assert str(found.expected).startswith(
+        "2 rows deleted, as its log files say; `hudi table repair`"
+    )
+    assert opened.repair().left == ()
+    assert hudi.Table.open(str(path)).validate().is_valid
+    assert keys(kind.read(path)) == "bcdfghij"
+
+
+def test_the_format_that_differs_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    Kind("iceberg,delta", by_polars, move_in_log).make(path)
+    assert hudi.Table.open(str(path)).validate().is_valid
+    move_in_log(path)
+    [found] = hudi.Table.open(str(path)).validate().differences
+    assert found.subject.endswith(" in delta")
+
+
+@pytest.mark.parametrize("pattern", ["*.position-deletes", "*.puffin"])
+def test_positions_that_are_gone_are_found(pattern: str, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    version = "3" if pattern == "*.puffin" else "2"
+    Kind("iceberg", by_pyiceberg, move_in_puffin, version).make(path)
+    deletes(path, pattern).unlink()
+    [found] = hudi.Table.open(str(path)).validate().differences
+    assert (found.source, found.subject) == (Source.FORMAT, "deleted rows of 1 file")
+    assert str(found.expected).endswith("rebuilds it from the timeline.")
