@@ -481,7 +481,8 @@ class Table:
     ) -> int:
         """Return the number of rows.
 
-        Without a filter no data file is read for it.
+        Without a filter no data file is read for it; of file slices with logs the footer is, and
+        the logs.
         """
         return self._session.snapshot().count(filter, self._session.at(as_of))
 

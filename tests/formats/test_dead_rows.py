@@ -1,4 +1,4 @@
-"""A format that has other rows deleted than the log files say, as many, is found and rebuilt."""
+"""Dead rows of split tables in every format: which they are, and what counts without them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 from hudi_sql_format.conformance import database_of, rows_of
 from pyiceberg.table import StaticTable
 
@@ -27,8 +29,19 @@ from hudi_core.log_format.positions import (
 )
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.read.connector.handles import TableName
 from hudi_core.services.mending.differences import Source
 from hudi_core.services.opening import open_table
+from hudi_core.trino.service import TrinoService
+from tests.foreign import by_hudi_rs
+from tests.formats.trino_client import (
+    all_splits,
+    between,
+    client_of,
+    domain,
+    rows_of_split,
+    table_name,
+)
 from tests.tables import SCHEMA, new_table, rows
 
 OPTIONS: Final = {"hoodie.compact.inline": "false", "hoodie.clean.automatic": "false"}
@@ -173,3 +186,120 @@ def test_positions_that_are_gone_are_found(pattern: str, tmp_path: Path) -> None
     [found] = hudi.Table.open(str(path)).validate().differences
     assert (found.source, found.subject) == (Source.FORMAT, "deleted rows of 1 file")
     assert str(found.expected).endswith("rebuilds it from the timeline.")
+
+
+# --- counts, ranges and plans ---------------------------------------------------------------------
+
+NUMBERS: Final = pa.schema(
+    [("id", pa.string()), ("part", pa.string()), ("n", pa.int64()), ("note", pa.string())]
+)
+EVERY_KIND: Final = (Kind("native", by_polars, move_in_log), *KINDS)
+TABLE: Final = table_name("lake", "numbers")
+
+
+def numbered(part: str, *given: int) -> pa.Table:
+    """Rows by their numbers; the note of the first one is null, and of no other."""
+    return pa.Table.from_pylist(
+        [
+            {"id": f"{part}{n}", "part": part, "n": n, "note": None if n == 1 else f"note {n}"}
+            for n in given
+        ],
+        NUMBERS,
+    )
+
+
+@pytest.fixture(params=EVERY_KIND, ids=str)
+def counted(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Kind, hudi.Table]:
+    """Numbers from 1 to 9 in ``a``, of which 2 to 8 are live, and none that is live in ``b``."""
+    kind: Kind = request.param
+    options = OPTIONS | ({} if kind.version is None else {VERSION: kind.version})
+    table = hudi.Table.create(
+        tmp_path / "t",
+        NUMBERS,
+        record_key="id",
+        partition_by="part",
+        format=kind.format,
+        table_type="MERGE_ON_READ",
+        options={**options, "hoodie.table.merge-on-read.mode": "split"},
+    )
+    table.insert(pa.concat_tables([numbered("a", *range(1, 10)), numbered("b", 1, 2)]))
+    table.upsert(numbered("a", 5))
+    table.delete(numbered("a", 1, 9))
+    table.delete(numbered("b", 1, 2))
+    return kind, hudi.Table.open(table.path)
+
+
+FILTERS: Final[Mapping[str, tuple[Any, int]]] = {
+    "the greatest": ([("n", ">", 8)], 0),
+    "the least": ([("n", "<", 2)], 0),
+    "nulls": (pc.field("note").is_null(), 0),
+    "no nulls": (pc.field("note").is_valid(), 7),
+    "a dead partition": ([("part", "=", "b")], 0),
+    "a live partition": ([("part", "=", "a")], 7),
+    "an updated row": ([("n", "=", 5)], 1),
+    "all but one": ([("n", "!=", 5)], 6),
+}
+
+
+def test_counts_are_those_of_live_rows(counted: tuple[Kind, hudi.Table]) -> None:
+    _, table = counted
+    assert (table.count(), table.scan().count_rows()) == (7, 7)
+    assert table.scan().polars().select(pl.len()).collect().item() == 7
+    for name, (condition, wanted) in FILTERS.items():
+        assert table.count(condition) == wanted, name
+        assert table.to_arrow("id", condition).num_rows == wanted, name
+
+
+def test_trino_plans_and_counts_live_rows(counted: tuple[Kind, hudi.Table]) -> None:
+    _, table = counted
+    service = TrinoService(hudi.Connector(), {TableName("lake", "numbers"): table.path})
+
+    def rows_by(client: Any, columns: list[str], wanted: Any = None) -> list[Any]:
+        splits = all_splits(client, TABLE, wanted)
+        return [row for one in splits for row in rows_of_split(client, one, columns)]
+
+    with client_of(service) as client:
+        assert sorted(rows_by(client, ["n"])) == [(n,) for n in range(2, 9)]
+        assert rows_by(client, []) == [()] * 7
+        for low, high, wanted in ((9, 20, 0), (0, 1, 0), (5, 5, 1), (2, 8, 7)):
+            found = rows_by(client, ["n"], domain("n", between("bigint", low, high)))
+            assert len([one for one in found if low <= one[0] <= high]) == wanted
+
+
+def test_other_readers_count_live_rows(
+    counted: tuple[Kind, hudi.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")  # not the plug-in that may be missing
+    kind, table = counted
+    path = Path(table.path)
+    if kind.format == "delta":
+        lazy = pl.scan_delta(str(path))
+        builder = QueryBuilder().register("t", DeltaTable(str(path)))
+        asked = builder.execute("select count(*) as c, min(n) as l, max(n) as h from t").read_all()
+        assert pa.table(asked).to_pylist() == [{"c": 7, "l": 2, "h": 8}]
+    elif kind.format == "iceberg":
+        static = StaticTable.from_metadata(str(path))
+        assert static.scan().count() == 7
+        found = static.inspect.partitions().to_pylist()
+        dead = sum(one["position_delete_record_count"] for one in found)
+        assert sum(one["record_count"] for one in found) - dead == 7
+        current = static.current_snapshot()
+        assert current is not None
+        assert current.summary is not None
+        totals = (current.summary["total-records"], current.summary["total-position-deletes"])
+        assert int(totals[0] or 0) - int(totals[1] or 0) == 7
+        lazy = pl.scan_iceberg(static)
+    elif kind.format == "sql":
+        lazy = pl.LazyFrame(list(rows_of(path)))
+        query = "SELECT sum(row_count) FROM hudi_files WHERE added IS NOT NULL AND removed IS NULL"
+        with closing(sqlite3.connect(database_of(path))) as database:
+            [[stored]] = database.execute(query)
+            [[dead]] = database.execute("SELECT count(*) FROM hudi_deleted_rows")
+        assert stored - dead == 7
+    else:
+        lazy = pl.LazyFrame(by_hudi_rs(path))
+    seen = lazy.select(pl.len(), low=pl.col("n").min(), high=pl.col("n").max()).collect()
+    assert seen.to_dicts() == [{"len": 7, "low": 2, "high": 8}]
+    for bounds, wanted in (((9, 20), 0), ((0, 1), 0), ((5, 5), 1)):
+        assert lazy.filter(pl.col("n").is_between(*bounds)).collect().height == wanted
+    assert lazy.filter(pl.col("note").is_null()).collect().height == 0
