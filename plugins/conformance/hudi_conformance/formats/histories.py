@@ -73,9 +73,14 @@ class TableHistories(RuleBasedStateMachine):
         declared = load_format(self.format_under_test.name).capabilities
         kinds = [one for one in PARTITIONS if one in declared]
         is_partitioned = data.draw(st.sampled_from(kinds)) is Capability.IDENTITY_PARTITIONS
+        modes = [False, True] if Capability.DELETION_VECTORS in declared else [False]
+        is_split = data.draw(st.sampled_from(modes))
         TRACE.calls.clear()
         self.history = RandomHistory(
-            type(self).new_path(), self.format_under_test, is_partitioned=is_partitioned
+            type(self).new_path(),
+            self.format_under_test,
+            is_partitioned=is_partitioned,
+            is_split=is_split,
         )
         self.history.write("insert", keys)
 
@@ -114,6 +119,11 @@ class TableHistories(RuleBasedStateMachine):
         changes[change % len(changes)](which)
 
     # --- services --------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.history.is_split)
+    @rule(death=death_at("complete_compaction"))
+    def compact(self, death: Death | None) -> None:
+        self.history.compact(death)
 
     @rule(limits=st.sampled_from(CLEANS), death=death_at("before_clean", "complete_clean"))
     def clean(self, limits: Mapping[str, str], death: Death | None) -> None:

@@ -63,6 +63,7 @@ OPTIONS: Final = {
     # services have something to do at once, and come when they are called
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
+    "hoodie.compact.inline": "false",
     "hoodie.clean.commits.retained": "1",
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
@@ -132,11 +133,16 @@ class RandomHistory:
     """
 
     def __init__(
-        self, path: Path, format_under_test: FormatUnderTest, *, is_partitioned: bool
+        self,
+        path: Path,
+        format_under_test: FormatUnderTest,
+        *,
+        is_partitioned: bool,
+        is_split: bool = False,
     ) -> None:
         self.path, self.format = path, format_under_test
         self.capabilities: FormatCapabilities = load_format(format_under_test.name).capabilities
-        self.is_partitioned = is_partitioned
+        self.is_partitioned, self.is_split = is_partitioned, is_split
         self.possible = [TableState()]
         self.past: dict[str, TableState] = {}
         self.promised: set[str] = set()
@@ -152,6 +158,8 @@ class RandomHistory:
             replace(format_under_test, options={**OPTIONS, **format_under_test.options}),
             "city" if is_partitioned else None,
             pa.schema(list(COLUMNS.items())),
+            "MERGE_ON_READ" if is_split else None,
+            {"hoodie.table.merge-on-read.mode": "split"} if is_split else None,
         )
         self.handles = [self._opened(), self._opened()]
 
@@ -323,6 +331,10 @@ class RandomHistory:
         """Write the rows into other files."""
         options = {**OPTIONS, "hoodie.clustering.plan.strategy.sort.columns": "ts,id"}
         self._serve("cluster", lambda: self.table.cluster(layout=layout, options=options), death)
+
+    def compact(self, death: Death | None = None) -> None:
+        """Write the live rows of files with dead ones into other files."""
+        self._serve("compact", lambda: self.table.compact(options=OPTIONS), death)
 
     def save(self, death: Death | None = None) -> None:
         """Make a savepoint of the present state."""
