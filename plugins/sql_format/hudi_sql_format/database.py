@@ -39,6 +39,7 @@ class Database:
         self.base_path = meta_client.base_path
         url = URL_OPTION.read(meta_client)
         self.table = TABLE.read(meta_client) or meta_client.base_path
+        self._has_tables = False
         self.path = None if url is not None else f"{meta_client.base_path}/{FILE}"
         if url is None:
             self.location = str(self.path)
@@ -81,10 +82,13 @@ class Database:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
             require_no_links(self.base_path, [FILE])
             sqlite3.connect(self.path).close()
+        self._has_tables = False
         self.add_tables()
 
     def add_tables(self) -> None:
-        """Make those of the database's tables that are missing."""
+        """Make the tables that are missing; looks for them once."""
+        if self._has_tables:
+            return
         for last in range(1, _TAKEN_AT_ONCE + 1):
             try:
                 with self._explained():
@@ -93,6 +97,7 @@ class Database:
                 # two writers may make the tables at once
                 if last == _TAKEN_AT_ONCE or not isinstance(error.__cause__, IntegrityError):
                     raise
+        self._has_tables = True
 
     def forget_file(self) -> None:
         """Delete an SQLite file; no effect on a server's database."""
