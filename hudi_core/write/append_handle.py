@@ -257,6 +257,9 @@ def _met(
         # keys that a file holds several times: readers that go by keys would change one row of each
         return None
     names = _needed(context, item, arrived, rules)
+    come_along = RECORD_KEY in names and not (context.assigns or len(located.gone))
+    if come_along:
+        names.remove(RECORD_KEY)
     slice_ = stored_slice(context, base, names)
     deleted = slice_.are_deleted(located.stored)
     again = located.incoming[deleted]
@@ -271,7 +274,12 @@ def _met(
     gone = located.gone[~slice_.are_deleted(located.gone)]
     alive = located.stored[~deleted]
     positions = distinct(np.concatenate([alive, gone]))
-    rows = _stored_rows(slice_, positions, names)
+    keys = None
+    if come_along:
+        # rows were found by their keys, so that the column is not read of the file
+        _, first = np.unique(alive, return_index=True)
+        keys = arrived.keys(located.incoming[~deleted][first])
+    rows = _stored_rows(slice_, positions, names, keys)
     own = Located(
         located.incoming[~deleted],
         np.searchsorted(positions, alive),
@@ -283,11 +291,14 @@ def _met(
     return _Met(arrived, rows, positions, located.stored[deleted][comes], added)
 
 
-def _stored_rows(slice_: StoredSlice, positions: Positions, names: Sequence[str]) -> pa.Table:
-    """Present rows, with record keys that are null where nobody needs them."""
+def _stored_rows(
+    slice_: StoredSlice, positions: Positions, names: Sequence[str], keys: pa.ChunkedArray | None
+) -> pa.Table:
+    """Present rows with record keys: given, read, or null where nobody needs them."""
     if RECORD_KEY in names:
         return slice_.rows(positions, names)
-    keys = pa.nulls(len(positions), pa.string())
+    if keys is None:
+        keys = pa.nulls(len(positions), pa.string())
     if not names:
         return pa.table({RECORD_KEY: keys})
     return slice_.rows(positions, names).append_column(RECORD_KEY, keys)

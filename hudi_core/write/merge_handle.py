@@ -85,6 +85,12 @@ class IncomingRows:
         rows = self.sources.take(self.context, self.parts, wanted, schema)
         return rows.take(pa.array(places))
 
+    def keys(self, numbers: Positions) -> pa.ChunkedArray:
+        """Return the record keys of some rows."""
+        wanted = key_names(self.context)
+        names = [name for name in self.staged.arrow.names if name in wanted]
+        return record_keys(self.take(numbers, names), self.context, self.staged)
+
     def from_other_partition(self, numbers: Positions) -> Mask:
         """Return which of some rows were staged for another partition."""
         paths = self.sources.paths
@@ -244,7 +250,7 @@ def write_group(
     if item.updates_on_insert(context):
         arrived = _located_inserts(context, stored.rows, arrived)
     elif item.keeps_last(context):
-        arrived = _last_inserts(context, arrived)
+        arrived = _last_inserts(arrived)
     inserts = arrived.inserts
     merged = merged_rows(context, item, arrived, stored.rows)
     moved, changed = _moved_rows(context, item)
@@ -435,13 +441,10 @@ def _require_same(
     )
 
 
-def _last_inserts(context: WriteContext, arrived: IncomingRows) -> IncomingRows:
+def _last_inserts(arrived: IncomingRows) -> IncomingRows:
     """Leave the last of several new rows with one key."""
     inserts = arrived.inserts
-    wanted = key_names(context)
-    names = [name for name in arrived.staged.arrow.names if name in wanted]
-    keys = record_keys(arrived.take(inserts, names), context, arrived.staged)
-    chosen = winners(keys, ())
+    chosen = winners(arrived.keys(inserts), ())
     return arrived if chosen is None else replace(arrived, inserts=inserts[chosen])
 
 

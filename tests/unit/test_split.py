@@ -16,9 +16,11 @@ from hudi_core.errors import (
     TableServiceError,
     UnsupportedTableError,
 )
+from hudi_core.file_slice import stored_slice
 from hudi_core.model.files import BaseFileName, FileId, LogFileName
 from hudi_core.services.opening import open_table
 from hudi_core.spi.files import all_deleted_positions
+from tests.calls import calls_of
 from tests.cli_runs import run
 from tests.foreign import by_hudi_rs
 from tests.tables import new_table
@@ -379,3 +381,17 @@ def test_tables_with_rows_of_one_key_are_rewritten(tmp_path: Path) -> None:
     assert (len(given), len(taken)) == (1, 2)
     found = [row["v"] for row in table.to_arrow().to_pylist() if row["id"] == "a1"]
     assert found == ["new", "new"]
+
+
+def test_deleted_rows_have_the_keys_they_were_found_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path / "t")
+    read = calls_of(monkeypatch, stored_slice, "read_columns")
+    table.upsert(lettered("a2", "b1", ts=2, v="new"))
+    # those of stored rows are not read a second time
+    assert [names for *_, names in read] == [["ts"], ["ts"]]
+    require_split(table)
+    table.delete(lettered("a3"))
+    require_split(table)
+    assert values(table).keys() == {"a1", "a2", "a4", "b1", "b2"}
