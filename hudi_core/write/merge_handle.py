@@ -186,21 +186,16 @@ _NO_ROWS: Final = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class MovedRows:
-    """Rows that a file group gives up to others of its partition.
+    """Rows that a file group gives up to another of its partition.
 
-    They are numbered from ``first`` on, and whole, with their record keys in front; the first
-    ``updates`` of ``count`` take the place of rows, the others are new.
+    They are those from ``begin`` to ``end`` of all that it gives up, whole, with their record keys
+    in front; the first ``updates`` of all take the place of rows, the others are new.
     """
 
     rows: SpillRef
-    first: int
-    count: int
+    begin: int
+    end: int
     updates: int
-
-    def within(self, first: int, count: int) -> tuple[int, int]:
-        """Where the rows of a range of numbers begin, and end."""
-        begin, end = first - self.first, first - self.first + count
-        return min(max(0, begin), self.count), min(max(0, end), self.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,9 +303,9 @@ def _moved_rows(context: WriteContext, item: GroupTask) -> tuple[pa.Table, int]:
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *context.schema.arrow])
     found, updates = [schema.empty_table()], 0
     for one in item.moved:
-        begin, end = one.within(item.group.first_moved, item.group.moved)
-        found.append(load(context, one.rows).slice(begin, end - begin).cast(schema))
-        updates += max(0, min(end, one.updates) - begin)
+        rows = load(context, one.rows).slice(one.begin, one.end - one.begin)
+        found.append(rows.cast(schema))
+        updates += max(0, min(one.end, one.updates) - one.begin)
     return pa.concat_tables(found), updates
 
 

@@ -58,8 +58,7 @@ class GroupWrite:
     candidates where incoming rows update it. ``updates`` counts stored rows that meet an incoming
     one. The group receives ``inserts`` new rows of the partition from the ordinal ``first_insert``
     on. ``appends``: the changes go into a log of the group's slice, where they can. In a split
-    table it also receives rows that others give up: at most ``moved`` from the ordinal
-    ``first_moved`` on, of those that may.
+    table it also has room for ``moved`` of the rows that others give up.
     """
 
     partition_path: PartitionPath
@@ -70,7 +69,6 @@ class GroupWrite:
     first_insert: int
     inserts: int
     appends: bool = False
-    first_moved: int = 0
     moved: int = 0
 
     @property
@@ -176,7 +174,6 @@ class FileSizing:
 
         def group(file_id: FileId, file: BaseFile | None, added: int) -> GroupWrite:
             new = max(0, min(inserts - placed, added))
-            taken = max(0, placed - inserts), added - new
             return GroupWrite(
                 partition_path,
                 file_id,
@@ -185,8 +182,7 @@ class FileSizing:
                 0,
                 min(placed, inserts),
                 new,
-                first_moved=taken[0],
-                moved=taken[1],
+                moved=added - new,
             )
 
         for ordinal, base_file in enumerate(base_files):

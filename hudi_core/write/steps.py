@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -460,22 +462,17 @@ class WriteSteps:
         found = self.engine.map_tasks(giving, function, _GIVE_UP, weights)
         statuses: list[WriteStatus] = []
         left = [one for one in tasks if not one.group.appends]
-        numbered: dict[PartitionPath, int] = {}
         moved: dict[PartitionPath, list[MovedRows]] = {}
         for task, given in zip(giving, found, strict=True):
-            path = task.group.partition_path
-            first = numbered.get(path, 0)
-            numbered[path] = first + task.group.updates
             if given is None:
                 left.append(replace(task, group=replace(task.group, appends=False)))
                 continue
             if given.status is not None:
                 statuses.append(given.status)
             if given.rows is not None:
-                rows = MovedRows(given.rows, first, given.count, given.updates)
-                moved.setdefault(path, []).append(rows)
-        taking = (_with_moved(one, moved.get(one.group.partition_path, ())) for one in left)
-        return statuses, [one for one in taking if one is not None]
+                rows = MovedRows(given.rows, 0, given.count, given.updates)
+                moved.setdefault(task.group.partition_path, []).append(rows)
+        return statuses, with_moved(left, moved)
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:
@@ -484,17 +481,35 @@ class WriteSteps:
         self.transaction.timings[step] = time.monotonic() - started
 
 
-def _with_moved(task: GroupTask, moved: Iterable[MovedRows]) -> GroupTask | None:
-    """A group with incoming moved rows; ``None`` for an empty new one."""
-    group = task.group
-    own = []
-    for one in moved:
-        begin, end = one.within(group.first_moved, group.moved)
-        if end > begin:
-            own.append(one)
-    if group.base_file is None and not group.inserts and not own:
-        return None
-    return replace(task, moved=tuple(own))
+def with_moved(
+    tasks: Sequence[GroupTask], moved: Mapping[PartitionPath, Iterable[MovedRows]]
+) -> list[GroupTask]:
+    """Groups with the rows that others of their partitions give up, without empty new ones.
+
+    Each takes as many as it has room for, the last one of a partition all that are left.
+    """
+    last = {one.group.partition_path: one.group.file_id for one in tasks if one.group.moved}
+    ends = {FileGroupId(path, last[path]) for path in moved}
+    waiting = {path: deque(rows) for path, rows in moved.items()}
+    found = []
+    for one in tasks:
+        group, path = one.group, one.group.partition_path
+        room = sys.maxsize if FileGroupId(path, group.file_id) in ends else group.moved
+        own = (*_first_of(waiting.get(path, deque()), room),)
+        if own or group.inserts or group.base_file is not None:
+            found.append(replace(one, moved=own))
+    return found
+
+
+def _first_of(waiting: deque[MovedRows], room: int) -> Iterator[MovedRows]:
+    """Take as many rows as there is room for."""
+    while waiting and room:
+        one = waiting.popleft()
+        end = min(one.end, one.begin + room)
+        room -= end - one.begin
+        yield replace(one, end=end)
+        if end < one.end:
+            waiting.appendleft(replace(one, begin=end))
 
 
 # --- incoming rows of one key ---------------------------------------------------------------------

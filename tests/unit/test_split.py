@@ -17,9 +17,13 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.file_slice import stored_slice
-from hudi_core.model.files import BaseFileName, FileId, LogFileName
+from hudi_core.model import operation as operations
+from hudi_core.model.files import BaseFileName, FileId, LogFileName, PartitionPath
 from hudi_core.services.opening import open_table
 from hudi_core.spi.files import all_deleted_positions
+from hudi_core.write.merge_handle import GroupTask, MovedRows
+from hudi_core.write.planning import GroupWrite
+from hudi_core.write.steps import with_moved
 from tests.calls import calls_of
 from tests.cli_runs import run
 from tests.foreign import by_hudi_rs
@@ -168,6 +172,24 @@ def test_small_files_take_rows_unless_they_give_some_up(tmp_path: Path) -> None:
     [gave], [took] = written(table)
     assert (gave, took != first) == (second, True)
     require_split(table)
+
+
+def test_every_row_that_is_given_up_has_a_group() -> None:
+    part, operation = PartitionPath("a"), operations.UPSERT
+
+    def task(name: str, moved: int) -> GroupTask:
+        group = GroupWrite(part, FileId(name), None, None, 0, 0, 0, moved=moved)
+        return GroupTask(group, (), None, operation)
+
+    def taken(*given: int) -> list[list[tuple[str, int, int]]]:
+        rows = [MovedRows(str(count), 0, count, 0) for count in given]
+        tasks = with_moved([task("x", 2), task("y", 1), task("z", 1)], {part: rows})
+        return [[(str(one.rows), one.begin, one.end) for one in some.moved] for some in tasks]
+
+    assert taken(3, 1) == [[("3", 0, 2)], [("3", 2, 3)], [("1", 0, 1)]]
+    # fewer than there is room for, and more
+    assert taken(1) == [[("1", 0, 1)]]
+    assert taken(1, 5) == [[("1", 0, 1), ("5", 0, 1)], [("5", 1, 2)], [("5", 2, 5)]]
 
 
 def test_a_change_feed_pairs_deletion_and_row(tmp_path: Path) -> None:
