@@ -18,6 +18,8 @@ from hudi_core.base_file.encoded_columns import is_encoded
 from hudi_core.base_file.statistics import leaf_columns
 from hudi_core.schema.arrow_types import leaves
 
+FEW_ROWS: Final = 4096
+"""Of fewer rows, dictionaries save 2 % of the bytes, and to sample takes a third of the time."""
 _PIECES: Final = 4
 _PIECE_ROWS: Final = 256
 _REPEATS: Final = 4
@@ -27,19 +29,24 @@ _PAYING_BYTES: Final = 4
 
 
 def dictionary_leaves(
-    group: pa.Table, schema: pa.Schema, decided: Mapping[str, bool] | None = None
+    group: pa.Table,
+    schema: pa.Schema,
+    decided: Mapping[str, bool] | None = None,
+    *,
+    is_whole: bool = False,
 ) -> list[str]:
     """Return the paths of the leaves of a file to dictionary encode.
 
     ``group`` is the first row group, and a sample of its rows decides. Leaves in ``decided`` are
-    not sampled: those with true are encoded.
+    not sampled: those with true are encoded. Nor are those of few rows that are the ``is_whole``
+    file, of which those alone that come encoded are.
     """
     known = dict(decided or {})
     known |= {field.name: True for field in group.schema if is_encoded(field.type)}
     every = leaves(schema)
     tops = {path.partition(".")[0] for path, _ in every if path not in known}
     open_ = [name for name in schema.names if name in tops]
-    if open_ and group.num_rows:
+    if open_ and group.num_rows >= (FEW_ROWS if is_whole else 1):
         sample = _sample(group.select(open_))
         fields = leaves(pa.schema([schema.field(name) for name in open_]))
         known |= {

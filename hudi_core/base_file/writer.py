@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
 from hudi_core.base_file.encoded_columns import is_encoded, joined
-from hudi_core.base_file.encodings import dictionary_leaves
+from hudi_core.base_file.encodings import FEW_ROWS, dictionary_leaves
 from hudi_core.base_file.key_bounds import BloomSizing, RecordKeyCollector
 from hudi_core.base_file.key_footer import (
     AVRO_SCHEMA_FOOTER,
@@ -46,8 +46,6 @@ _HELD_BYTES: Final = 32 << 20
 _LEAST_BATCH_ROWS: Final = 1024
 """Arrow's own number."""
 _MOST_BATCH_ROWS: Final = 1 << 16
-_FEW_ROWS: Final = 4096
-"""Of fewer rows, dictionaries save 2 % of the bytes, and to sample takes a third of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +170,7 @@ class BaseFileWriter:
     def close(self) -> BaseFileResult:
         """Complete the file."""
         if self._held:
-            self._write_group()
+            self._write_group(is_last=True)
         writer, stream = self._opened(self.schema.empty_table())
         footers = self._key_values()
         with self._translated():
@@ -214,15 +212,17 @@ class BaseFileWriter:
             if self._held_bytes + row_bytes > limit:
                 self._write_group()
 
-    def _write_group(self) -> None:
+    def _write_group(self, *, is_last: bool = False) -> None:
         group = joined(self._held, self.schema, self._encoded)
         self._held, self._held_bytes = [], 0
         self._statistics.observe(group)
-        writer, _ = self._opened(group)
+        writer, _ = self._opened(group, is_whole=is_last)
         with self._translated():
             writer.write_table(group, row_group_size=group.num_rows)
 
-    def _opened(self, sample: pa.Table) -> tuple[pq.ParquetWriter, pa.NativeFile]:
+    def _opened(
+        self, sample: pa.Table, *, is_whole: bool = False
+    ) -> tuple[pq.ParquetWriter, pa.NativeFile]:
         if self._writer is not None and self._stream is not None:
             return self._writer, self._stream
         with self._translated():
@@ -233,7 +233,7 @@ class BaseFileWriter:
         # what the first row group has encoded, the others have
         self._encoded = _encoded_names(sample)
         with self._translated():  # it writes the first bytes
-            paths = dictionary_leaves(sample, self.schema, self._dictionaries)
+            paths = dictionary_leaves(sample, self.schema, self._dictionaries, is_whole=is_whole)
             self._writer = _parquet_writer(
                 self._stream, sample, self._options, self._footers, paths
             )
@@ -279,18 +279,15 @@ def parquet_content(
     sink = pa.BufferOutputStream()
     footers: list[pq.FileMetaData] = []
     encoded = _encoded_names(rows)
-    dictionaries: list[str] | None = None
-    if rows.num_rows < _FEW_ROWS:
-        dictionaries = sorted(encoded)
-        if options.few_rows_codec is not None:
-            options = replace(options, codec=options.few_rows_codec, level=None)
+    if rows.num_rows < FEW_ROWS and options.few_rows_codec is not None:
+        options = replace(options, codec=options.few_rows_codec, level=None)
     count = max(1, options.row_group_bytes * rows.num_rows // max(1, rows.nbytes))
     writer: pq.ParquetWriter | None = None
     for start in range(0, rows.num_rows, count):
         group = joined([rows.slice(start, count)], schema, encoded)
-        if dictionaries is None:
-            dictionaries = dictionary_leaves(group, schema)
-        writer = writer or _parquet_writer(sink, group, options, footers, dictionaries)
+        if writer is None:
+            paths = dictionary_leaves(group, schema, is_whole=count >= rows.num_rows)
+            writer = _parquet_writer(sink, group, options, footers, paths)
         statistics.observe(group)
         writer.write_table(group, row_group_size=group.num_rows)
     _end(writer, sink, footers, statistics.with_nan, {BOUNDS_FOOTER: BOUNDS_OF_ALL})

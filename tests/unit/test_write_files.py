@@ -248,16 +248,26 @@ def test_codecs(path: Path, codec: str, level: int | None, name: str) -> None:
 
 
 def test_dictionaries_are_for_columns_that_repeat(path: Path) -> None:
-    rows = [{"id": n, "name": f"n{n % 7}", "x": n / 3, "tags": ["t"]} for n in range(3_000)]
+    rows = [{"id": n, "name": f"n{n % 7}", "x": n / 3, "tags": ["t"]} for n in range(5_000)]
     write(path, [with_meta(rows)])
-    group = pq.read_metadata(path).row_group(0)
-    columns = [group.column(n) for n in range(group.num_columns)]
-    encoded = {c.path_in_schema for c in columns if "RLE_DICTIONARY" in c.encodings}
+    encoded = encoded_columns(path)
     assert {"_hoodie_commit_time", "_hoodie_file_name", "name", "tags.list.element"} <= encoded
     assert not {"id", "x", "_hoodie_record_key", "_hoodie_commit_seqno", "price"} & encoded
     write(path, [with_meta(rows)], options=BaseFileOptions(dictionary=False))
+    assert not encoded_columns(path)
+    # of few rows in all, just what comes encoded is
+    few = with_meta(rows[:3_000])
+    at = few.schema.get_field_index("name")
+    write(path, [few.set_column(at, "name", few.column(at).dictionary_encode())])
+    assert encoded_columns(path) == {"name"}
+    write(path, [few], options=BaseFileOptions(row_group_bytes=few.nbytes // 2))
+    assert "name" in encoded_columns(path)
+
+
+def encoded_columns(path: Path) -> set[str]:
     group = pq.read_metadata(path).row_group(0)
-    assert all("RLE_DICTIONARY" not in group.column(n).encodings for n in range(group.num_columns))
+    columns = [group.column(n) for n in range(group.num_columns)]
+    return {c.path_in_schema for c in columns if "RLE_DICTIONARY" in c.encodings}
 
 
 def test_row_groups_have_the_size_asked_for(path: Path) -> None:
