@@ -9,14 +9,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Protocol
+from itertools import accumulate
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
-from hudi_core.engine.base import Engine, TaskContext
+from hudi_core.engine.base import Engine, TaskContext, TaskFunction
 from hudi_core.errors import PartitionValueError
 from hudi_core.index.collisions import ambiguity_of, require_distinct_rows
 from hudi_core.index.incoming import Scope, arrival_order, key_names, record_keys
@@ -59,9 +60,16 @@ from hudi_core.write.planning import (
 )
 from hudi_core.write.replacing import replaced_slices
 
+R = TypeVar("R")
+
 _STAGE, _TAG, _WRITE, _FOLD, _CHECK, _GIVE_UP = range(6)
 _MOST_REWRITTEN: Final = 4
 """Rewriting a small file costs its bytes now, and spares a small file group later."""
+_GROUP_BYTES: Final = 100 << 10
+"""A file group is as much work as so many bytes of rows, beside its rows."""
+_SHORT_TASK: Final = 32 * _GROUP_BYTES
+_LONG_TASK: Final = 64 << 20
+"""Bytes of rows that a partition of a split table has in memory, where it is one task."""
 
 
 class WriteSession(Protocol):
@@ -437,48 +445,107 @@ class WriteSteps:
             for group in groups
         ]
         warn_of_logs(groups, self.context.base_path)
-        first: list[WriteStatus] = []
-        if self.context.table.is_split:
-            first, tasks = self._split(tasks)
         function = partial(append_group, context=self.context, staged_schema=self.staged)
-        weights = [task.group.weight for task in tasks]
-        written = self.engine.map_tasks(tasks, function, _WRITE, weights)
-        return [*first, *(status for some in written for status in some)]
+        if not self.context.table.is_split:
+            written = self._run_groups(tasks, function, _WRITE)
+            return [status for some in written for status in some]
+        by_partition: dict[PartitionPath, list[GroupTask]] = {}
+        for one in tasks:
+            by_partition.setdefault(one.group.partition_path, []).append(one)
+        if not self._is_even([[one.group for one in some] for some in by_partition.values()]):
+            return split(
+                tasks, self._run_groups, self.context, self.staged, self.engine.shares_memory
+            )
+        firsts = accumulate(map(len, by_partition.values()), initial=0)
+        items = list(zip(firsts, by_partition.values(), strict=False))
+        weights = [sum(one.group.weight for one in some) for _, some in items]
+        write = partial(split_partition, context=self.context, staged=self.staged)
+        return [
+            status
+            for some in self.engine.map_tasks(items, write, _WRITE, weights)
+            for status in some
+        ]
 
-    def _split(self, tasks: Sequence[GroupTask]) -> tuple[list[WriteStatus], list[GroupTask]]:
-        """Delete the rows that change; return what is left to write.
+    def _is_even(self, partitions: Sequence[Sequence[GroupWrite]]) -> bool:
+        """Whether partitions are tasks of which none is much longer than others."""
+        costs = [sum(one.weight + _GROUP_BYTES for one in some) for some in partitions]
+        heaviest = max(costs, default=0)
+        share = sum(costs) // self.engine.parallelism
+        return heaviest <= max(_SHORT_TASK, min(_LONG_TASK, share))
 
-        Rows take the place of others in file groups that give up none in this write: its deletes
-        belong to a whole slice of a group, and would take its new rows as well.
-        """
-        giving = [one for one in tasks if one.group.appends]
-        function = partial(
-            give_up_rows,
-            context=self.context,
-            staged_schema=self.staged,
-            in_memory=self.engine.shares_memory,
-        )
-        weights = [one.group.weight for one in giving]
-        found = self.engine.map_tasks(giving, function, _GIVE_UP, weights)
-        statuses: list[WriteStatus] = []
-        left = [one for one in tasks if not one.group.appends]
-        moved: dict[PartitionPath, list[MovedRows]] = {}
-        for task, given in zip(giving, found, strict=True):
-            if given is None:
-                left.append(replace(task, group=replace(task.group, appends=False)))
-                continue
-            if given.status is not None:
-                statuses.append(given.status)
-            if given.rows is not None:
-                rows = MovedRows(given.rows, 0, given.count, given.updates)
-                moved.setdefault(task.group.partition_path, []).append(rows)
-        return statuses, with_moved(left, moved)
+    def _run_groups(
+        self, tasks: Sequence[GroupTask], function: TaskFunction[GroupTask, R], stage: int
+    ) -> list[R]:
+        weights = [one.group.weight for one in tasks]
+        return self.engine.map_tasks(tasks, function, stage, weights)
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:
         started = time.monotonic()
         yield
         self.transaction.timings[step] = time.monotonic() - started
+
+
+# --- the groups of a split table -----------------------------------------------------------------
+
+
+class RunGroups(Protocol):
+    """Runs a function for each of some file groups."""
+
+    def __call__(
+        self, tasks: Sequence[GroupTask], function: TaskFunction[GroupTask, R], stage: int, /
+    ) -> list[R]: ...
+
+
+def split(
+    tasks: Sequence[GroupTask],
+    run: RunGroups,
+    context: WriteContext,
+    staged: TableSchema,
+    in_memory: bool,
+) -> list[WriteStatus]:
+    """Delete the rows that change, then write those that take their place, and new ones.
+
+    These go into file groups that give up no row in this write: its deletes belong to a whole slice
+    of a group, and would take its new rows as well.
+    """
+    giving = [one for one in tasks if one.group.appends]
+    give_up = partial(give_up_rows, context=context, staged_schema=staged, in_memory=in_memory)
+    statuses: list[WriteStatus] = []
+    left = [one for one in tasks if not one.group.appends]
+    moved: dict[PartitionPath, list[MovedRows]] = {}
+    for task, given in zip(giving, run(giving, give_up, _GIVE_UP), strict=True):
+        if given is None:
+            left.append(replace(task, group=replace(task.group, appends=False)))
+            continue
+        if given.status is not None:
+            statuses.append(given.status)
+        if given.rows is not None:
+            rows = MovedRows(given.rows, 0, given.count, given.updates)
+            moved.setdefault(task.group.partition_path, []).append(rows)
+    append = partial(append_group, context=context, staged_schema=staged)
+    written = run(with_moved(left, moved), append, _WRITE)
+    return [*statuses, *(status for some in written for status in some)]
+
+
+def split_partition(
+    task: TaskContext,
+    item: tuple[int, Sequence[GroupTask]],
+    context: WriteContext,
+    staged: TableSchema,
+) -> list[WriteStatus]:
+    """Write the groups of one partition, which are numbered from the given number on."""
+    first, tasks = item
+
+    def run(
+        tasks: Sequence[GroupTask], function: TaskFunction[GroupTask, R], stage: int, /
+    ) -> list[R]:
+        return [
+            function(TaskContext(first + number, stage, task.attempt), one)
+            for number, one in enumerate(tasks)
+        ]
+
+    return split(tasks, run, context, staged, in_memory=True)
 
 
 def with_moved(

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import (
     CommitConflictError,
     OptionConflictError,
@@ -21,6 +22,8 @@ from hudi_core.model import operation as operations
 from hudi_core.model.files import BaseFileName, FileId, LogFileName, PartitionPath
 from hudi_core.services.opening import open_table
 from hudi_core.spi.files import all_deleted_positions
+from hudi_core.write import steps
+from hudi_core.write.append_handle import append_group, give_up_rows
 from hudi_core.write.merge_handle import GroupTask, MovedRows
 from hudi_core.write.planning import GroupWrite
 from hudi_core.write.steps import with_moved
@@ -120,6 +123,22 @@ def test_an_update_deletes_a_position_and_adds_a_row(tmp_path: Path, index: str)
     # a key that was deleted comes again as a new row
     assert table.upsert(lettered("a1", ts=1, v="again")).inserted == 1
     assert values(table)["a1"] == "again"
+    require_split(table)
+
+
+@pytest.mark.parametrize(("processors", "rounds"), [(1, 1), (2, 2)])
+def test_partitions_are_tasks_unless_one_is_long(
+    tmp_path: Path, processors: int, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "_SHORT_TASK", 0)
+    table = made(tmp_path / "t")
+    noted = calls_of(monkeypatch, LocalEngine, "map_tasks")
+    rows = lettered("a1", "a2", "a9", "b1", ts=2, v="new")
+    done = table.upsert(rows, engine=LocalEngine(processors))
+    assert (done.inserted, done.updated, done.files) == (1, 3, 4)
+    writing = {give_up_rows, append_group, steps.split_partition}
+    functions = [getattr(function, "func", None) for _, _, function, *_ in noted]
+    assert len(writing.intersection(functions)) == rounds
     require_split(table)
 
 
