@@ -321,7 +321,7 @@ class RecordTagging:
         files = files_of(paths)
         with_files = [self._with_files(scope, files) for scope in scopes]
         looks = [
-            self._looks(scope, incoming, some)
+            self._looks(scope, incoming, some, -(-engine.parallelism // len(scopes)))
             for scope, incoming, some in zip(with_files, left, answers, strict=True)
         ]
         tagged = self.tagging.run_looks(engine, with_files, left, looks, stage)
@@ -341,12 +341,12 @@ class RecordTagging:
         )
 
     def _looks(
-        self, scope: Scope, incoming: SpilledIncoming, answers: Sequence[_Answer]
+        self, scope: Scope, incoming: SpilledIncoming, answers: Sequence[_Answer], least: int
     ) -> list[FileLook]:
         """The files of a scope that hold keys, as the index says."""
         ordinals = self._ordinals(scope, answers)
         hints = tuple((left, tuple(ordinals[one] for one in groups)) for left, groups in answers)
-        chunks = file_chunks(scope, sorted(ordinals.values()))
+        chunks = file_chunks(scope, sorted(ordinals.values()), least)
         return [FileLook(scope, incoming, chunk, hints) for chunk in chunks]
 
     def _ordinals(self, scope: Scope, answers: Sequence[_Answer]) -> dict[FileGroupId, int]:

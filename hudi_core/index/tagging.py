@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate, groupby
 from typing import Final
 
@@ -195,8 +196,9 @@ class Tagging:
             scope if scope.filters is not None else replace(scope, key_ranges=None)
             for scope in scopes
         ]
+        chunks = partial(file_chunks, least=-(-engine.parallelism // len(scopes)))
         looks = [
-            [FileLook(scope, incoming, chunk) for chunk in file_chunks(scope, incoming.files)]
+            [FileLook(scope, incoming, chunk) for chunk in chunks(scope, incoming.files)]
             for scope, incoming in zip(scopes, left, strict=True)
         ]
         return self.run_looks(engine, scopes, left, looks, stage)
@@ -496,15 +498,15 @@ def _chunks(scope: Scope) -> list[tuple[int, ...]]:
     return file_chunks(scope, range(len(scope.files)))
 
 
-def file_chunks(scope: Scope, ordinals: Iterable[int]) -> list[tuple[int, ...]]:
-    """Return a scope's files in chunks, one per task."""
-    total = 0
-    pieces = []
-    for ordinal in ordinals:
-        pieces.append((total // _BYTES_PER_TASK, ordinal))
-        total += max(scope.files[ordinal][1].size, _BYTES_PER_TASK // _FILES_PER_TASK)
-    grouped = groupby(pieces, key=lambda piece: piece[0])
-    return [tuple(ordinal for _, ordinal in group) for _, group in grouped]
+def file_chunks(scope: Scope, ordinals: Iterable[int], least: int = 1) -> list[tuple[int, ...]]:
+    """Return a scope's files in chunks of about one size, one per task, and at least so many."""
+    files = list(ordinals)
+    sizes = [max(scope.files[one][1].size, _BYTES_PER_TASK // _FILES_PER_TASK) for one in files]
+    total = sum(sizes)
+    count = max(-(-total // _BYTES_PER_TASK), min(least, len(files)))
+    begins = zip(files, accumulate(sizes, initial=0), strict=False)
+    grouped = groupby(begins, key=lambda one: one[1] * count // total)
+    return [tuple(ordinal for ordinal, _ in group) for _, group in grouped]
 
 
 # --- inserts of existing keys: dropped or refused by an option -----------------------------------
