@@ -32,6 +32,8 @@ from hudi_core.schema.table_schema import FILE_NAME, META_COLUMNS
 # types of bounds. Hudi 1.0 has no field for them in these tables; Hudi 1.2 has it in both versions,
 # and opens the metadata table of neither as a table where the commits keep another schema.
 
+_NAMESPACE: Final = "org.apache.hudi.avro.model"
+
 
 @cache
 def record_schema() -> str:
@@ -43,7 +45,7 @@ def record_schema() -> str:
         required("type", "int"),
         *(one.field for one in PAYLOADS),
     )
-    record["namespace"] = "org.apache.hudi.avro.model"
+    record["namespace"] = _NAMESPACE
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -245,10 +247,19 @@ class RecordEncoder:
     def _encode(self, kind: int, payload: Payload | None) -> bytes:
         content = None if payload is None else payload.encode()
         name, _ = _DECODERS[kind]
-        fields = {**self._empty, "type": int(kind), name: content}
+        record = _RECORDS.get(name)
+        stated = content if record is None or content is None else (record, content)
+        fields = {**self._empty, "type": int(kind), name: stated}
         return encode_datum(fields, self._parsed)
 
 
 _DECODERS: Final[Mapping[int, tuple[str, Callable[[Any], Payload]]]] = {
     kind: (one.field["name"], one.decode) for one in PAYLOADS for kind in one.types
 }
+_RECORDS: Final = {
+    one.field["name"]: f"{_NAMESPACE}.{kind['name']}"
+    for one in PAYLOADS
+    for kind in one.field["type"]
+    if "name" in kind
+}
+"""Names of the records of payloads: given one, fastavro does not compare the value with types."""
