@@ -56,13 +56,16 @@ def leave_changes(
     columns = [RECORD_KEY, *tracked.columns]
     updates = len(merged.updates) if tracked.columns else 0
     gone = np.setdiff1d(merged.removed, merged.replaced, assume_unique=True)
-    known = _selected(stored, columns)
-    table = changes_of_file(
-        _selected(written.slice(len(merged.updates)), columns),
-        _gone(known.take(pa.array(gone)), merged),
-        known.take(pa.array(merged.replaced[:updates])),
-        _selected(written.slice(0, updates), columns),
-    )
+    came = _selected(written.slice(len(merged.updates)), columns)
+    table = change_table(INSERTED, None, came)
+    if len(gone) or updates:
+        known = _selected(stored, columns)
+        table = changes_of_file(
+            came,
+            _gone(known.take(pa.array(gone)), merged),
+            known.take(pa.array(merged.replaced[:updates])),
+            _selected(written.slice(0, updates), columns),
+        )
     return spill(context, task, "changes", table, tracked.in_memory)
 
 
