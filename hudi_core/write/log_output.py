@@ -142,6 +142,8 @@ def _rows_of(part: LogPart) -> Iterator[_Rows]:
     are_updates = np.arange(part.rows.num_rows) < part.updates
     end = part.updates if part.assigned is not None else 0
     for some, columns in ((slice(0, end), part.assigned), (slice(end, len(are_updates)), None)):
+        if some.start == some.stop:
+            continue
         rows = part.rows.slice(some.start, some.stop - some.start)
         places = None if part.positions is None else part.positions[some]
         yield _Rows(rows, places, are_updates[some], columns)
