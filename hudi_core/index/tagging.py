@@ -499,7 +499,10 @@ def _chunks(scope: Scope) -> list[tuple[int, ...]]:
 
 
 def file_chunks(scope: Scope, ordinals: Iterable[int], least: int = 1) -> list[tuple[int, ...]]:
-    """Return a scope's files in chunks of about one size, one per task, and at least so many."""
+    """Return a scope's files in even chunks, one per task.
+
+    There are at least so many where there are as many files.
+    """
     files = list(ordinals)
     sizes = [max(scope.files[one][1].size, _BYTES_PER_TASK // _FILES_PER_TASK) for one in files]
     total = sum(sizes)

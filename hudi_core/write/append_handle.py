@@ -294,7 +294,10 @@ def _met(
 def _stored_rows(
     slice_: StoredSlice, positions: Positions, names: Sequence[str], keys: pa.ChunkedArray | None
 ) -> pa.Table:
-    """Present rows with record keys: given, read, or null where nobody needs them."""
+    """Present rows with record keys.
+
+    These are given, read, or null where nobody needs them.
+    """
     if RECORD_KEY in names:
         return slice_.rows(positions, names)
     if keys is None:

@@ -504,10 +504,10 @@ def split(
     staged: TableSchema,
     in_memory: bool,
 ) -> list[WriteStatus]:
-    """Delete the rows that change, then write those that take their place, and new ones.
+    """Delete the rows that change, then write their successors.
 
-    These go into file groups that give up no row in this write: its deletes belong to a whole slice
-    of a group, and would take its new rows as well.
+    These and new rows go into file groups that give up no row in this write: its deletes belong to
+    a whole slice of a group, and would take its new rows as well.
     """
     giving = [one for one in tasks if one.group.appends]
     give_up = partial(give_up_rows, context=context, staged_schema=staged, in_memory=in_memory)
@@ -534,7 +534,10 @@ def split_partition(
     context: WriteContext,
     staged: TableSchema,
 ) -> list[WriteStatus]:
-    """Write the groups of one partition, which are numbered from the given number on."""
+    """Write the groups of one partition.
+
+    They are numbered from the number on that is given with them.
+    """
     first, tasks = item
 
     def run(
@@ -551,9 +554,10 @@ def split_partition(
 def with_moved(
     tasks: Sequence[GroupTask], moved: Mapping[PartitionPath, Iterable[MovedRows]]
 ) -> list[GroupTask]:
-    """Groups with the rows that others of their partitions give up, without empty new ones.
+    """Groups with the rows that others of their partitions give up.
 
-    Each takes as many as it has room for, the last one of a partition all that are left.
+    New ones without a row are left out. Each takes as many as it has room for, the last one of a
+    partition all that are left.
     """
     last = {one.group.partition_path: one.group.file_id for one in tasks if one.group.moved}
     ends = {FileGroupId(path, last[path]) for path in moved}
