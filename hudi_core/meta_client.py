@@ -16,7 +16,7 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
-from hudi_core.engine.base import thread_pool
+from hudi_core.engine.base import REQUESTS_AT_A_TIME, FileMap, thread_pool
 from hudi_core.errors import SchemaError
 from hudi_core.model.client import HeldMetadata, RunMap
 from hudi_core.model.commit import CommitMetadata
@@ -41,8 +41,6 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 META_FOLDER: Final = ".hoodie"
-_REQUESTS_AT_A_TIME: Final = 16
-"""As many as stores answer at once without asking to slow down."""
 
 
 def run_serially(function: Callable[[Item], Answer], items: Sequence[Item], /) -> Iterable[Answer]:
@@ -56,7 +54,7 @@ def run_in_threads(
     """Map a function in threads, for work that waits for storage."""
     if len(items) < 2:
         return run_serially(function, items)
-    with thread_pool(min(len(items), _REQUESTS_AT_A_TIME)) as pool:
+    with thread_pool(min(len(items), REQUESTS_AT_A_TIME)) as pool:
         return list(pool.map(function, items))
 
 
@@ -101,7 +99,7 @@ class TableMetaClient:
     metadata: TableMetaClient | None = field(default=None, repr=False)
     held: HeldMetadata | None = field(default=None, repr=False, compare=False)
     meter: Meter = field(default=NO_METER, repr=False)
-    engine_map: RunMap | None = field(default=None, repr=False, compare=False)
+    engine_map: FileMap | None = field(default=None, repr=False, compare=False)
 
     @property
     def map_files(self) -> RunMap:
@@ -110,6 +108,11 @@ class TableMetaClient:
         Its functions are values, for they may go to executors; they get :attr:`for_tasks`.
         """
         return self.engine_map or self.run_map
+
+    @property
+    def map_requests(self) -> RunMap:
+        """The same for functions that wait; see :attr:`FileMap.requests`."""
+        return self.run_map if self.engine_map is None else self.engine_map.requests
 
     @property
     def for_tasks(self) -> TableMetaClient:
@@ -231,7 +234,7 @@ class TableMetaClient:
         """
         return self._with(config=config, held=held)
 
-    def mapping_files(self, engine_map: RunMap) -> TableMetaClient:
+    def mapping_files(self, engine_map: FileMap) -> TableMetaClient:
         """This client with an engine's way to share out work."""
         return self._with(engine_map=engine_map)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hudi_core.engine.base import Engine, EngineMap
 from hudi_core.errors import LostCompletionError
@@ -16,7 +17,7 @@ from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.plugin.fenced import look_at_unpublished, pending_publications
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.storage.location import parse_location
+from hudi_core.storage.location import parse_location, require_shared
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import ViewManager
 
@@ -156,10 +157,11 @@ class OpenTable:
         return replace(self, client=self.client.afresh)
 
     def on(self, engine: Engine) -> OpenTable:
-        """This table with an engine that reads all its files."""
+        """This table with an engine that works on its files."""
         client = self.client
         is_local = parse_location(client.base_path).is_local
-        engine_map = EngineMap(engine, client.run_map, is_local)
+        check = partial(require_shared, client.base_path)
+        engine_map = EngineMap(engine, client.run_map, is_local, check)
         return replace(self, client=client.mapping_files(engine_map))
 
     def lister(self) -> FileIndex:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from hudi_core.actions.clean_of_files import (
     DoneClean,
@@ -20,6 +20,7 @@ from hudi_core.actions.clean_of_files import (
     cleans_of_timeline,
     is_active,
 )
+from hudi_core.actions.deletion import delete_together
 from hudi_core.actions.stored_paths import is_data_path, relative_path
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
@@ -38,14 +39,11 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.storage.flushing import flushed_together
 from hudi_core.storage.location import parse_location
 from hudi_core.timeline.archived import ArchivedInstant
 from hudi_core.timeline.serde import decode_cleaner_plan, decode_restore, encode
 from hudi_core.timeline.timeline import Timeline
 
-_TOGETHER: Final = 1000
-"""Files that stores delete by one request."""
 _UNTOUCHED = "Nothing was deleted. Remove the plan if it is not from a writer you trust."
 
 
@@ -146,10 +144,12 @@ def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
     paths = [
         join_path(partition, name) for partition in work.files for name in work.files[partition]
     ]
-    batches = [paths[first : first + _TOGETHER] for first in range(0, len(paths), _TOGETHER)]
-    with flushed_together(client.data) as data:
-        list(client.run_map(data.discard, batches))
-    list(client.run_map(_DropPartition(client.data), work.partitions))
+    delete_together(client.data, client.map_requests, paths)
+    holds = client.map_requests(partial(_holds_data, client.data), work.partitions)
+    going = zip(work.partitions, holds, strict=True)
+    marks = [join_path(path, PARTITION_METADATA_FILE) for path, is_held in going if not is_held]
+    # at once, and in this process: a task that is late might take the mark of a new partition
+    delete_together(client.data, client.run_map, marks)
     earliest = work.plan.earliest_instant_to_retain
     return CleanMetadata(
         start_clean_time=work.instant.requested_time,
@@ -200,16 +200,8 @@ def run_clean(
     return complete_clean(client, work, next_time(), body)
 
 
-@dataclass(frozen=True, slots=True)
-class _DropPartition:
-    """Deletes a partition's mark unless it holds data; a value."""
-
-    storage: Storage
-
-    def __call__(self, partition: PartitionPath) -> bool:
-        if any(_is_data_file(file.name) for file in self.storage.list(partition)):
-            return False
-        return self.storage.delete(join_path(partition, PARTITION_METADATA_FILE))
+def _holds_data(storage: Storage, partition: PartitionPath) -> bool:
+    return any(_is_data_file(file.name) for file in storage.list(partition))
 
 
 def _files(
@@ -452,7 +444,7 @@ class Cleaned:
         planned = files_of_cleans(self.client, self._under_way)
         files = [(partition, name) for partition in planned for name in planned[partition]]
         probe = partial(_is_stored, self.client.data)
-        there = self.client.run_map(probe, [join_path(*one) for one in files])
+        there = self.client.map_requests(probe, [join_path(*one) for one in files])
         return [one for one, is_there in zip(files, there, strict=True) if not is_there]
 
     @cached_property

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.deletion import delete_together
 from hudi_core.actions.stored_paths import is_data_path, relative_path
 from hudi_core.errors import CorruptMetadataError, InvalidInstantTimeError
 from hudi_core.meta_client import TableMetaClient
@@ -312,7 +312,7 @@ def delete_files(
     """
     begin = time.monotonic()
     deleted: dict[str, list[str]] = {partition: [] for partition in touched}
-    list(client.run_map(DeleteFile(client.data), [path for _, path in files]))
+    delete_together(client.data, client.map_requests, [path for _, path in files])
     for partition, path in files:
         deleted.setdefault(partition, []).append(stored_uri(client.data.root, path))
     info = InstantInfo(target.requested_time, target.action.value)

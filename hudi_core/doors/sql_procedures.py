@@ -171,7 +171,7 @@ class Procedures:
             ServicesConfig.file_versions_retained.key: file_versions_retained,
         }
         handle = self._table(table)
-        done = handle.clean(options=options_of(given, options))
+        done = handle.clean(options=options_of(given, options), engine=engine_of(self._spark))
         if done.instant is None:
             return self._frame([], RUN_CLEAN)
         row = clean_row(self._opened(table), done.instant, RUN_CLEAN)

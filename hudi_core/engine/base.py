@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -171,31 +172,65 @@ def translated() -> Iterator[None]:
 
 _WORTH_A_JOB: Final = 32
 """Files and folders from which on a job of executors is worth its beginning."""
+_TASKS_PER_SLOT: Final = 2
+REQUESTS_AT_A_TIME: Final = 16
+"""As many as stores answer at once without asking to slow down."""
+
+
+class FileMap(RunMap, Protocol):
+    """A map over all files or folders of a table."""
+
+    @property
+    def requests(self) -> RunMap:
+        """The same for functions that only wait for a store or disk.
+
+        They list, look at or delete files: a task on executors does many at a time.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class EngineMap:
-    """A :class:`~hudi_core.model.client.RunMap` whose work an engine does.
+    """A :class:`FileMap` whose work an engine does.
 
     What it is called with may go to another process: functions are values there, and no closures
-    over what this process has open.
+    over what this process has open. ``check`` refuses a machine that does not have the table.
 
     ``here`` is the map of this process. Few items go to it where ``engine`` runs tasks in other
     processes, as they are not worth a job; so does work that waits for a store (not ``is_local``),
-    which needs more threads than there are processors.
+    which needs more threads than there are processors. For the same reason a task in another
+    process does ``at_a_time`` items in threads.
     """
 
     engine: Engine
     here: RunMap
     is_local: bool
+    check: Callable[[], None]
+    at_a_time: int = 1
+
+    @property
+    def requests(self) -> EngineMap:
+        """This map for functions that wait."""
+        return replace(self, at_a_time=REQUESTS_AT_A_TIME)
 
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
     ) -> Iterable[Answer]:
-        is_for_engine = self.is_local if self.engine.tasks_here else len(items) >= _WORTH_A_JOB
+        is_here = self.engine.tasks_here
+        is_for_engine = self.is_local if is_here else len(items) >= _WORTH_A_JOB
         if not is_for_engine:
             return self.here(function, items)
-        return self.engine.map_tasks(items, _Each(function), 0)
+        each = _Each(function, _unchecked if is_here else self.check)
+        if is_here or self.at_a_time == 1:
+            return self.engine.map_tasks(items, each, 0)
+        count = min(len(items), _TASKS_PER_SLOT * self.engine.parallelism)
+        parts = [items[number::count] for number in range(count)]
+        done = self.engine.map_tasks(parts, _Together(each, self.at_a_time), 0)
+        return [done[number % count][number // count] for number in range(len(items))]
+
+
+def _unchecked() -> None:
+    """Take the table to be where its driver is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +238,20 @@ class _Each(Generic[T, R]):
     """A function of an item, as a function of a task."""
 
     function: Callable[[T], R]
+    check: Callable[[], None]
 
     def __call__(self, _: TaskContext, item: T) -> R:
+        self.check()
         return self.function(item)
+
+
+@dataclass(frozen=True, slots=True)
+class _Together(Generic[T, R]):
+    """A function of an item, as a function of a task with several."""
+
+    each: _Each[T, R]
+    at_a_time: int
+
+    def __call__(self, task: TaskContext, items: Sequence[T]) -> list[R]:
+        with thread_pool(min(self.at_a_time, len(items))) as pool:
+            return list(pool.map(partial(self.each, task), items))

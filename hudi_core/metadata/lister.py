@@ -227,7 +227,7 @@ def table_lister(client: MetaClientView) -> FileIndex:
     CorruptMetadataError
         Such a table has none, or it is being rebuilt.
     """
-    run_map = client.map_files if isinstance(client, TableMetaClient) else client.run_map
+    run_map = client.map_requests if isinstance(client, TableMetaClient) else client.run_map
     storage = StorageLister(client.data, bool(client.config.partition_fields), run_map)
     if not isinstance(client, TableMetaClient) or not is_readable(client.config):
         return storage

@@ -11,7 +11,7 @@ from typing import Final
 from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
 from hudi_core.actions.clean_of_files import DoneClean, last_clean
-from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.deletion import delete_together
 from hudi_core.actions.rollback import partitions_replaced_by, written_by
 from hudi_core.config.compaction import CompactionConfig
 from hudi_core.config.kinds import TableType
@@ -176,7 +176,7 @@ def _stored(
 ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
     """Files of partitions, whatever a metadata table says of them."""
     client = state.client
-    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+    lister = StorageLister.of(client)
     return lister.list_files(sorted(partitions))
 
 
@@ -256,7 +256,7 @@ def _archive(
     lock.require_lease()
     client = state.client
     undone = _undone_files(state, old)
-    list(client.run_map(DeleteFile(client.data), undone))
+    delete_together(client.data, client.map_requests, undone)
     if undone:
         state = replace(state, files=None)  # a listing may have had them
     archived = archive(client, old, compaction_batch_size=config.history_batch_size)

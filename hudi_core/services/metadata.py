@@ -6,7 +6,6 @@ compared before use.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
@@ -54,7 +53,7 @@ from hudi_core.services.convert import require_recoverable
 from hudi_core.services.mending.lost_completions import lost_completions
 from hudi_core.services.mending.repair import refuse_other_writers
 from hudi_core.services.opening import open_table
-from hudi_core.services.progress import FILES_AT_A_TIME, CountedMap, Progress, no_progress
+from hudi_core.services.progress import Progress, counted, no_progress
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
@@ -286,7 +285,7 @@ def lister_of(client: TableMetaClient) -> Listing:
     """Return the metadata table where the table has one, else its folders."""
     if has_metadata(client):
         return Listing(MetadataLister(client), True)
-    return Listing(StorageLister(client.data, client.config.is_partitioned, client.run_map), False)
+    return Listing(StorageLister.of(client), False)
 
 
 def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileStatus], bool]:
@@ -379,7 +378,7 @@ def repair_metadata_table(
     """
 
     def opened() -> OpenTable:
-        return _counted(open_table(path, options).on(engine), engine, progress)
+        return counted(open_table(path, options).on(engine), progress)
 
     before = open_table(path, options)
     require_recoverable(before.client)
@@ -441,10 +440,3 @@ def _require_metadata(table: OpenTable) -> None:
             f"The table at {client.base_path} has no metadata table in {METADATA_FOLDER}",
             "Run `hudi metadata create PATH` to make one.",
         )
-
-
-def _counted(table: OpenTable, engine: Engine, progress: Progress) -> OpenTable:
-    # one job for all of a step is what executors are for
-    at_a_time = FILES_AT_A_TIME if engine.tasks_here else sys.maxsize
-    counted = CountedMap(table.client.map_files, progress, at_a_time)
-    return replace(table, client=table.client.mapping_files(counted))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hudi_core.engine.base import EngineMap
 from hudi_core.model.client import Answer, Item, RunMap
 from hudi_core.table_handle import OpenTable
 
@@ -34,6 +36,12 @@ class CountedMap:
     progress: Progress
     at_a_time: int = FILES_AT_A_TIME
 
+    @property
+    def requests(self) -> CountedMap:
+        """This map for functions that wait; see :class:`~hudi_core.engine.base.FileMap`."""
+        inner = self.inner.requests if isinstance(self.inner, EngineMap) else self.inner
+        return replace(self, inner=inner)
+
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
     ) -> Iterable[Answer]:
@@ -49,5 +57,11 @@ def counted(opened: OpenTable, progress: Progress) -> OpenTable:
     """The table as one that reports what it does with many files."""
     if progress is no_progress:
         return opened
-    run_map = CountedMap(opened.client.run_map, progress)
-    return replace(opened, client=replace(opened.client, run_map=run_map))
+    client, engine_map = opened.client, opened.client.engine_map
+    if isinstance(engine_map, EngineMap):
+        # one job for all of a step is what executors are for
+        at_a_time = FILES_AT_A_TIME if engine_map.engine.tasks_here else sys.maxsize
+        client = client.mapping_files(CountedMap(engine_map, progress, at_a_time))
+    else:
+        client = replace(client, run_map=CountedMap(client.run_map, progress))
+    return replace(opened, client=client)

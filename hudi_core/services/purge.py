@@ -10,7 +10,7 @@ from hudi_core.actions.clean_of_files import plan_clean, retained_since
 from hudi_core.actions.clean_plan import CleanRules, Retention, never_back
 from hudi_core.actions.clustering import groups_under_clustering
 from hudi_core.actions.compaction import groups_under_compaction
-from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.deletion import delete_together
 from hudi_core.config.compaction import CompactionStrategyKind
 from hudi_core.config.kinds import CleanPolicy, TableType
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -93,7 +93,7 @@ def purge_table(
         state, done, files = _cleaned(state, lock, older_than)
         changes = _logs_of_changes(state, older_than)
         lock.require_lease()
-        list(state.client.run_map(DeleteFile(state.client.data), changes))
+        delete_together(state.client.data, state.client.map_requests, changes)
         if StoredPartitions.of(state.client.config).all:
             options = MetadataConfig.from_options(state.client.options)
             state = state.with_client(rebuild_metadata_table(state.client, options)[0])
@@ -101,7 +101,7 @@ def purge_table(
         left = _rebuilt_format(state, progress)
         # nothing names them any more; the format has expired its former states
         others = _files_of_others(state.table)
-        list(state.client.run_map(DeleteFile(state.client.data), others))
+        delete_together(state.client.data, state.client.run_map, others)
         _require_no_new_stages(state)
         return PurgeResult(state.client.base_path, done, (*files, *changes, *others), left)
 
@@ -300,7 +300,7 @@ def _plan(state: TableState, older_than: InstantTime | None) -> CleanerPlan | No
     return plan_clean(
         client,
         timeline,
-        StorageLister(client.data, client.config.is_partitioned, client.run_map),
+        StorageLister.of(client),
         never_back(_retention(state, older_than), timeline, since),
         replaced=lambda: replaced_groups(timeline, client.read_commit),
         retained_since=since,
@@ -320,7 +320,7 @@ def _retention(state: TableState, older_than: InstantTime | None) -> Retention:
 def _logs_of_changes(state: TableState, older_than: InstantTime | None) -> Sequence[str]:
     """Paths of logs with rows as they were before a change."""
     client = state.client
-    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+    lister = StorageLister.of(client)
     listed = lister.list_files(list(lister.list_partitions()))
     found = []
     for file in chain.from_iterable(listed.values()):
@@ -342,5 +342,5 @@ def _rebuilt_format(state: TableState, progress: Progress) -> tuple[str, ...]:
     old = state.timeline.completed().instants
     now.host.archive_instants(now.client, old, receipt.version)
     left = now.afresh.leftovers()
-    list(table.client.run_map(DeleteFile(now.format_storage), left))
+    delete_together(now.format_storage, table.client.run_map, left)
     return left

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.deletion import delete_together
 from hudi_core.config.placement import STRATEGY_PREFIX, Placement, PlacementKeys, given_placement
 from hudi_core.config.resolve import require_metadata_table
 from hudi_core.config.storage_move import MOVE_PROPERTY, MovePhase, StorageMove
@@ -236,7 +236,7 @@ def _moving(old: TableMetaClient, new: TableMetaClient) -> dict[str, int]:
     listed = chain.from_iterable(lister.list_files(partitions).values())
     sizes = {one.path: one.size for one in listed}
     # commits alone name these
-    stored = StorageLister(old.data, old.config.is_partitioned, old.run_map)
+    stored = StorageLister.of(old)
     for one in chain.from_iterable(stored.list_files(partitions).values()):
         log = LogFileName.parse(one.name)
         if log is not None and log.is_cdc:
@@ -323,7 +323,7 @@ def _tidied(state: TableState, keep: Placement) -> tuple[TableState, int]:
     if is_two_step(state.table) and move.phase is MovePhase.DELETING:
         if is_shared:
             left = state.table.afresh.leftovers()
-            list(client.run_map(DeleteFile(state.table.format_storage), left))
+            delete_together(state.table.format_storage, client.run_map, left)
         elif other.files.root not in roots:
             for folder in host.get_metadata_folders(other):
                 _delete_oldest_first(other.root, folder)

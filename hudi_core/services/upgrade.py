@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_core.actions.archive import FILE_BODY_BYTES
-from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.deletion import delete_together
 from hudi_core.actions.history import HistoryWriter
 from hudi_core.config.key_generators import typed_fields
 from hudi_core.config.kinds import KeyGeneratorType, TableType
@@ -529,7 +529,7 @@ def _forget_former_timeline(client: TableMetaClient, lock: TableLock) -> None:
     left = [one.path for one in storage.list(META_FOLDER) if parse_file_name_v1(one.name)]
     left += archive_files(storage, f"{META_FOLDER}/{client.config.archive_folder}")
     lock.require_lease()
-    list(client.run_map(DeleteFile(storage), left))
+    delete_together(storage, client.run_map, left)
 
 
 def _finish(path: str, options: Mapping[str, str], config: WriteConfig, lock: TableLock) -> None:

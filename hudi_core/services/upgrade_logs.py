@@ -19,7 +19,7 @@ from typing import Final
 
 from hudi_core.actions.clustering import read_clustering
 from hudi_core.actions.compaction import pending_compactions, plan_compaction
-from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.deletion import delete_together
 from hudi_core.config.compaction import CompactionConfig, CompactionStrategyKind
 from hudi_core.config.kinds import TableType
 from hudi_core.config.merge_rules import merge_rules
@@ -172,7 +172,7 @@ class GivenUp:
             for file in files
             if (name := BaseFileName.parse(file.name)) is not None and name.instant in begun
         ]
-        list(client.run_map(DeleteFile(client.data), written))
+        delete_together(client.data, client.map_requests, written)
 
     def put(self, client: TableMetaClient, made: TableMetaClient) -> None:
         """Put those that logs are named after onto the new timeline."""

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from hudi_core.engine.base import thread_pool
+from hudi_core.engine.base import REQUESTS_AT_A_TIME, thread_pool
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Paths, Storage
 from hudi_core.storage.layout import FederatedLayout, Place, file_group_of
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.subfolder import FilesElsewhere
 
-_REQUESTS_AT_A_TIME: Final = 16
 _TABLE_FOLDER: Final = ".hoodie"
 _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
@@ -166,7 +165,7 @@ class FederatedStorage(FilesElsewhere):
         is_local = all(parse_location(root).is_local for root in self._roots)
         if is_local or len(items) < 2:
             return [function(one) for one in items]
-        with thread_pool(min(len(items), _REQUESTS_AT_A_TIME)) as pool:
+        with thread_pool(min(len(items), REQUESTS_AT_A_TIME)) as pool:
             return list(pool.map(function, items))
 
     def at(self, path: str) -> tuple[Storage, str]:

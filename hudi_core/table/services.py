@@ -77,7 +77,7 @@ ALL_GROUPS: Final = {ClusteringConfig.max_groups.key: 1_000_000_000}
 
 def clean(call: TableCall) -> CleanResult:
     """Delete file slices that no retained state needs."""
-    opened, config = call.session.for_service(call.options, call.progress)
+    opened, config = call.for_service()
     if call.dry_run:
         return plan_table_clean(opened, config)
     require_syncable(opened, opened.client.options)
@@ -87,7 +87,7 @@ def clean(call: TableCall) -> CleanResult:
 
 def archive(call: TableCall) -> ArchiveResult:
     """Move old instants to the history."""
-    opened, config = call.session.for_service(call.options, call.progress)
+    opened, config = call.for_service()
     if call.dry_run:
         return plan_table_archive(opened, config)
     return archive_table(opened, table_lock(opened, config), config)
@@ -229,7 +229,7 @@ def compactions(call: TableCall, *, log_compaction: bool = False) -> Iterator[Co
 
 def restore(call: TableCall, instant: QueryTime) -> RestoreResult:
     """Take the table back to the state after a commit."""
-    opened, config = call.session.for_service(call.options, call.progress)
+    opened, config = call.for_service()
     time = commit_time(instant) or InstantTime("")
     if call.dry_run:
         return plan_restore(opened, time)

@@ -16,7 +16,7 @@ from hudi_core.config.sql import SqlLimits
 from hudi_core.config.sync import SyncConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_of
+from hudi_core.engine.choice import chosen_engine, engine_of
 from hudi_core.errors import HudiError
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.result import CommitResult
@@ -192,12 +192,15 @@ class TableSession:
     # --- services --------------------------------------------------------------------------------
 
     def for_service(
-        self, options: Options | None = None, progress: Progress = no_progress
+        self,
+        options: Options | None = None,
+        progress: Progress = no_progress,
+        engine: Engine | None = None,
     ) -> tuple[OpenTable, WriteConfig]:
-        """The table as it is now, for a service, and its options."""
+        """The table as it is now, for a service on an engine, and its options."""
         merged = self.merged(options)
-        opened = counted(open_table(self.path, merged), progress)
-        return opened, self.config(merged)
+        opened = open_table(self.path, merged).on(chosen_engine(engine))
+        return counted(opened, progress), self.config(merged)
 
     def locked(self) -> tuple[OpenTable, TableLock, WriteConfig]:
         """The table as it is now, with its lock and options."""
@@ -239,6 +242,10 @@ class TableCall:
     def merged(self) -> GivenOptions:
         """Its options, beside those of the table."""
         return self.session.merged(self.options)
+
+    def for_service(self) -> tuple[OpenTable, WriteConfig]:
+        """The table as it is now, for the service of this call, and its options."""
+        return self.session.for_service(self.options, self.progress, self.engine)
 
     def take(self, engine: Engine, data: Any) -> Any:
         """Rows as the engine takes them."""

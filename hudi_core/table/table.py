@@ -1075,13 +1075,15 @@ class Table:
         self,
         *,
         options: Options | None = None,
+        engine: Engine | None = None,
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> CleanResult:
         """Delete file slices that no retained state of the table needs.
 
         A clean that died is finished first. Options such as ``hoodie.cleaner.commits.retained`` say
-        what is retained; progress begins again in each of its steps.
+        what is retained; progress begins again in each of its steps. The engine lists folders and
+        deletes files: a ``SparkEngine`` on its executors, where there are many.
 
         Raises
         ------
@@ -1090,7 +1092,7 @@ class Table:
         ConcurrentWriterError, LockError
             Another writer is at work.
         """
-        return services.clean(TableCall(self._session, options, None, progress, dry_run))
+        return services.clean(TableCall(self._session, options, engine, progress, dry_run))
 
     def expire_partitions(
         self,

@@ -117,7 +117,7 @@ def _require_superfluous(state: TableState, work: CleanWork) -> None:
     Since then what took the place of a file may have been undone.
     """
     client, timeline = state.client, state.timeline
-    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+    lister = StorageLister.of(client)
     view = FileSystemView(
         lister,
         timeline,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
-from hudi_core.meta_client import run_serially
+from hudi_core.meta_client import TableMetaClient, run_serially
 from hudi_core.model.client import RunMap
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
@@ -103,6 +103,11 @@ class StorageLister(FileIndex):
         self._storage = storage if self._prefixed is None else self._prefixed.table_storage
         self._partitioned = partitioned
         self._run_map = run_map
+
+    @classmethod
+    def of(cls, client: TableMetaClient) -> StorageLister:
+        """The lister of a table's folders, by the engine that its client has."""
+        return cls(client.data, client.config.is_partitioned, client.map_requests)
 
     def list_partitions(self) -> Sequence[PartitionPath]:
         """Return every partition path, sorted; ``[""]`` for a table without partitions."""

@@ -166,7 +166,7 @@ def test_what_a_restore_takes_out_is_not_lost(path: Path, kind: str) -> None:
     LAST["upsert"](table)
     if kind == "MERGE_ON_READ":
         table.compact()
-    with death_in("hudi_core.txn.recovery.restore.DeleteFile"):
+    with death_in("hudi_core.txn.recovery.restore.delete_together"):
         hudi.Table.open(table.path).restore(before)
     assert [one.is_completed for one in table.timeline.instants][:2] == [True, False]
     assert rows_now(table) == expected

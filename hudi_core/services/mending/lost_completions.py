@@ -139,9 +139,7 @@ class _Commit:
 
     def __init__(self, table: OpenTable, timeline: Timeline, instant: Instant) -> None:
         self._table, self._client, self._instant = table, table.client, instant
-        lister = StorageLister(
-            table.client.data, table.client.config.is_partitioned, table.client.run_map
-        )
+        lister = StorageLister.of(table.client)
         before, read = timeline.as_of(instant.requested_time), table.client.read_commit
         self._before = FileSystemView(
             lister, before, replaced_groups(before, read), written_files(before, read)
@@ -365,7 +363,7 @@ def find_returned(table: OpenTable) -> list[ReturnedGroup]:
     """The groups of :func:`returned_groups`; lists all folders of a table."""
     client = table.client
     timeline = client.timeline()
-    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+    lister = StorageLister.of(client)
     view = FileSystemView(lister, timeline, replaced_groups(timeline, client.read_commit))
     return returned_groups(client, timeline, view)
 

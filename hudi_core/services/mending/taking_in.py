@@ -158,7 +158,7 @@ def _present(table: OpenTable, seen: TimelineView) -> FileSystemView:
     client = table.client
     whole = seen if isinstance(seen, Timeline) else Timeline.of(seen.instants)
     return FileSystemView(
-        StorageLister(client.data, client.config.is_partitioned, client.run_map),
+        StorageLister.of(client),
         whole,
         replaced_groups(whole, client.read_commit),
         written_files(whole, client.read_commit),

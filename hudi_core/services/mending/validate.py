@@ -251,7 +251,7 @@ class _Comparison:
         """Return present file slices in storage, by base file path."""
         client = self._client
         view = FileSystemView(
-            StorageLister(client.data, client.config.is_partitioned, client.run_map),
+            StorageLister.of(client),
             fenced,
             replaced_groups(fenced, client.read_commit),
             written_files(fenced, client.read_commit),

@@ -69,7 +69,7 @@ def require_none_lost(
             continue
         if not is_tidied(client, found):
             continue
-        lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+        lister = StorageLister.of(client)
         listing = lister.list_files(list(lister.list_partitions()))
         if files_of_instant(listing, found.requested_time):  # else it was rolled back
             action, time = found.action.completed_action.value, found.requested_time

@@ -133,7 +133,7 @@ def _stored_names(
     state: TableState, partitions: Sequence[PartitionPath]
 ) -> Mapping[PartitionPath, frozenset[str]]:
     client = state.client
-    lister = StorageLister(client.data, bool(client.config.partition_fields), client.run_map)
+    lister = StorageLister.of(client)
     listing = lister.list_files(partitions)
     return {path: frozenset(file.name for file in listing[path]) for path in partitions}
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
-from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.deletion import delete_together
 from hudi_core.actions.rollback import (
     files_of_instant,
     instant_named,
@@ -133,7 +133,7 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
         for partition, names in found.items()
         for name in names
     ]
-    list(state.client.run_map(DeleteFile(state.client.data), paths))  # undo delete
+    delete_together(state.client.data, state.client.map_requests, paths)  # undo delete
     state = _recorded(state, instant, targets, files)
     body = _metadata(state.client, instant, targets, files, time.monotonic() - started)
     timeline = state.timeline
@@ -266,7 +266,7 @@ def _files(client: TableMetaClient, targets: Sequence[Instant]) -> _Files:
     """
     if not targets:
         return {}
-    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+    lister = StorageLister.of(client)
     replaced = {one: partitions_replaced_by(client, one) for one in targets}
     if all(one.is_completed for one in targets):
         named = (client.read_commit(one).partition_to_write_stats for one in targets)

@@ -304,7 +304,7 @@ def files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, S
     """
     # asked of storage: no metadata knows the files of a write that is not complete
     client = table.client
-    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+    lister = StorageLister.of(client)
     if target.is_completed:
         named = table.client.read_commit(target).partition_to_write_stats
         partitions = [PartitionPath(path) for path in named]
