@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _BOOLEAN: Final = pa.bool_()
+Done = TypeVar("Done")
 
 
 def procedures(spark: SparkSession, options: Options | None = None) -> Procedures:
@@ -171,7 +173,7 @@ class Procedures:
             ServicesConfig.file_versions_retained.key: file_versions_retained,
         }
         handle = self._table(table)
-        done = handle.clean(options=options_of(given, options), engine=engine_of(self._spark))
+        done = self._on(handle.clean)(options=options_of(given, options))
         if done.instant is None:
             return self._frame([], RUN_CLEAN)
         row = clean_row(self._opened(table), done.instant, RUN_CLEAN)
@@ -324,7 +326,7 @@ class Procedures:
 
     def rollback_to_instant(self, table: str, instant_time: str) -> DataFrame:
         """Undo the last completed write, or a dead writer's pending one."""
-        return self._did(self._table(table).rollback, "rollback_result", instant_time)
+        return self._did(self._on(self._table(table).rollback), "rollback_result", instant_time)
 
     def create_savepoint(
         self, table: str, commit_time: str | None = None, user: str = "", comments: str = ""
@@ -345,9 +347,13 @@ class Procedures:
         time = instant_time or _last_savepoint(handle)
         if time not in {one.instant.requested_time for one in handle.savepoints}:
             raise InstantNotFoundError(time, f"the savepoints of {handle.path}")
-        return self._did(handle.restore, "rollback_savepoint_result", time)
+        return self._did(self._on(handle.restore), "rollback_savepoint_result", time)
 
     # --- in common -------------------------------------------------------------------------------
+
+    def _on(self, service: Callable[..., Done]) -> Callable[..., Done]:
+        """A service, on the executors of the session."""
+        return partial(service, engine=engine_of(self._spark))
 
     def _did(self, action: Callable[[str], object], name: str, time: str) -> DataFrame:
         action(time)

@@ -15,7 +15,7 @@ from hudi_core.config.compaction import CompactionStrategyKind
 from hudi_core.config.kinds import CleanPolicy, TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.engine.choice import engine_for
+from hudi_core.engine.base import Engine
 from hudi_core.errors import ConcurrentWriterError, TableServiceError
 from hudi_core.metadata.maintenance.lifecycle import rebuild_metadata_table
 from hudi_core.metadata.table import StoredPartitions
@@ -60,6 +60,7 @@ class PurgeResult:
 def purge_table(
     table: OpenTable,
     lock: TableLock,
+    engine: Engine,
     config: WriteConfig,
     *,
     older_than: InstantTime | None = None,
@@ -84,7 +85,7 @@ def purge_table(
     if _unmerged(table.as_stored(), older_than):
         with locked_for_service(table, lock, config) as locked:
             _require_erasable(locked, config, savepoints)
-        table = _compacted(table.as_stored().afresh, lock, config)
+        table = _compacted(table.as_stored().afresh, lock, engine, config).on(engine)
     with locked_for_service(table, lock, config) as locked:
         _require_erasable(locked, config, savepoints)
         _require_merged(locked, older_than)
@@ -170,12 +171,12 @@ def _has_older(one: FileSlice, older_than: InstantTime | None) -> bool:
     return any(older_than is None or log.name.instant < older_than for log in one.log_files)
 
 
-def _compacted(table: OpenTable, lock: TableLock, config: WriteConfig) -> OpenTable:
+def _compacted(table: OpenTable, lock: TableLock, engine: Engine, config: WriteConfig) -> OpenTable:
     """Merge all logs, those first that a compaction is scheduled for."""
     state = planned_for_service(table)
     _require_not_clustered(state, _unmerged(table, None))
     every = replace(config.compaction, strategy=CompactionStrategyKind.UNBOUNDED)
-    service = CompactionService(table, lock, engine_for(None), replace(config, compaction=every))
+    service = CompactionService(table, lock, engine, replace(config, compaction=every))
     service.run_all()
     service.compact()
     return service.table

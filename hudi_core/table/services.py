@@ -42,7 +42,6 @@ from hudi_core.services.mending.validate import validate_table
 from hudi_core.services.metadata import MetadataOperator, MetadataRepair, repair_metadata_table
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import Expiry, expire_partitions
-from hudi_core.services.progress import counted
 from hudi_core.services.purge import PurgeResult, plan_purge, purge_table
 from hudi_core.services.relocate import (
     StorageConversion,
@@ -109,15 +108,22 @@ def purge(
     call: TableCall, older_than: QueryTime | None, savepoints: Sequence[QueryTime]
 ) -> PurgeResult:
     """Make deleted rows leave the disk."""
-    session, progress = call.session, call.progress
-    opened, config = session.for_service()
+    session, engine = call.session, chosen_engine(call.engine)
+    opened, config = session.for_service(engine=engine)
     since, given = commit_time(older_than), [commit_time(one) for one in savepoints]
     named = [one for one in given if one is not None]
     if call.dry_run:
         return plan_purge(opened, older_than=since, savepoints=named)
     require_syncable(opened, session.options)
-    lock = table_lock(opened, config)
-    done = purge_table(opened, lock, config, older_than=since, savepoints=named, progress=progress)
+    done = purge_table(
+        opened,
+        table_lock(opened, config),
+        engine,
+        config,
+        older_than=since,
+        savepoints=named,
+        progress=call.progress,
+    )
     session.reopen()
     return session.pointed(done)
 
@@ -242,13 +248,12 @@ def restore(call: TableCall, instant: QueryTime) -> RestoreResult:
 def rollback(call: TableCall, instant: QueryTime) -> Instant | RollbackPreview:
     """Undo a write."""
     # by the table's options, whatever the last write was given
-    opened, config = call.session.for_service()
-    time, seen = requested_time(instant) or "", counted(opened, call.progress)
+    (opened, config), time = call.for_service(), requested_time(instant) or ""
     if call.dry_run:
-        return plan_rollback(seen, config, time)
+        return plan_rollback(opened, config, time)
     require_syncable(opened, call.session.options)
-    done = roll_back_instant(seen, table_lock(opened, config), config, time)
-    call.session.opened = opened
+    done = roll_back_instant(opened, table_lock(opened, config), config, time)
+    call.session.opened = replace(opened, client=opened.client.at_rest)
     return call.session.synced(done)
 
 

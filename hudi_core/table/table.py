@@ -1149,6 +1149,7 @@ class Table:
         older_than: QueryTime | None = None,
         *,
         savepoints: Sequence[QueryTime] = (),
+        engine: Engine | None = None,
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> PurgeResult:
@@ -1157,7 +1158,8 @@ class Table:
         After it no file under the table holds them: data files, logs of changes, indexes,
         statistics and the format's metadata of past states are gone or rebuilt. Log files are
         merged into base files first. Time travel starts there, in the format's view in any case.
-        Progress counts files whose footers are read; a dry run names files with rows alone.
+        Progress counts files whose footers are read; a dry run names files with rows alone. The
+        engine merges log files, reads what indexes need, lists folders and deletes files.
 
         Parameters
         ----------
@@ -1175,7 +1177,7 @@ class Table:
         ConcurrentWriterError, LockError
             Another writer is at work.
         """
-        call = TableCall(self._session, None, None, progress, dry_run)
+        call = TableCall(self._session, None, engine, progress, dry_run)
         return services.purge(call, older_than, savepoints)
 
     def cluster(
@@ -1421,14 +1423,19 @@ class Table:
         return delete_savepoint(*self._session.locked(), time)
 
     def restore(
-        self, instant: QueryTime, *, dry_run: bool = False, progress: Progress = no_progress
+        self,
+        instant: QueryTime,
+        *,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
     ) -> RestoreResult:
         """Take the table back to the state after a commit.
 
         What came later is gone: its rows, its files, and its instants. In the table's format the
         state becomes the current one in one change. A restore that died is finished by the next
         writer. Progress begins again in each of its steps; what would be refused, a dry run
-        refuses.
+        refuses. The engine lists folders and deletes files: see :meth:`clean`.
 
         Parameters
         ----------
@@ -1446,26 +1453,39 @@ class Table:
         ConcurrentWriterError, LockError
             Another writer is at work.
         """
-        return services.restore(TableCall(self._session, None, None, progress, dry_run), instant)
+        call = TableCall(self._session, None, engine, progress, dry_run)
+        return services.restore(call, instant)
 
     @overload
     def rollback(
         self,
         instant: QueryTime,
         *,
+        engine: Engine | None = None,
         dry_run: Literal[False] = False,
         progress: Progress = no_progress,
     ) -> Instant: ...
     @overload
     def rollback(
-        self, instant: QueryTime, *, dry_run: Literal[True], progress: Progress = no_progress
+        self,
+        instant: QueryTime,
+        *,
+        engine: Engine | None = None,
+        dry_run: Literal[True],
+        progress: Progress = no_progress,
     ) -> RollbackPreview: ...
     def rollback(
-        self, instant: QueryTime, *, dry_run: bool = False, progress: Progress = no_progress
+        self,
+        instant: QueryTime,
+        *,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
     ) -> Instant | RollbackPreview:
         """Undo the last completed write, or a dead writer's pending one.
 
-        Progress begins again in each of its steps.
+        Progress begins again in each of its steps. The engine lists folders and deletes files: see
+        :meth:`clean`.
 
         Parameters
         ----------
@@ -1486,7 +1506,8 @@ class Table:
         ConcurrentWriterError, LockError
             Its writer, or another one, is alive.
         """
-        return services.rollback(TableCall(self._session, None, None, progress, dry_run), instant)
+        call = TableCall(self._session, None, engine, progress, dry_run)
+        return services.rollback(call, instant)
 
     def validate(
         self, *, footers: bool = True, keys: bool = False, progress: Progress = no_progress

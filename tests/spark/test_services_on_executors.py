@@ -44,7 +44,25 @@ def clean(table: hudi.Table, engine: Engine) -> object:
     return len(table.clean(options=few, engine=engine).files)
 
 
-SERVICES: dict[str, Service] = {"clean": clean}
+def rollback(table: hudi.Table, engine: Engine) -> object:
+    return table.rollback(table.timeline.completed_writes()[-1], engine=engine).action
+
+
+def restore(table: hudi.Table, engine: Engine) -> object:
+    done = table.restore(table.timeline.completed_writes()[0], engine=engine)
+    return len(done.undone)
+
+
+def purge(table: hudi.Table, engine: Engine) -> object:
+    return len(table.purge(engine=engine).files)
+
+
+SERVICES: dict[str, Service] = {
+    "clean": clean,
+    "rollback": rollback,
+    "restore": restore,
+    "purge": purge,
+}
 
 
 @pytest.mark.parametrize("name", SERVICES)

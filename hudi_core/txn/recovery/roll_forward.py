@@ -211,7 +211,7 @@ class PendingPublication:
         """Refuse a commit whose files were cleaned before its publication."""
         client, host = self._table.client, self._table.host
         paths = [stat.path for stat in self._metadata.stats if stat.path]
-        found = client.run_map(client.data.head, paths)
+        found = client.map_requests(client.data.head, paths)
         for path, status in zip(paths, found, strict=True):
             if status is None:
                 time = self._instant.requested_time

@@ -286,9 +286,8 @@ def _must_stay(state: TableState, target: Instant) -> bool:
     try:
         require_can_be_rolled_back(state, target)
     except (HistoryExpiredError, TableServiceError) as refused:
-        stats = table.client.read_commit(target).stats
-        data = table.client.data
-        if all(data.head(stat.path) is not None for stat in stats if stat.path):
+        paths = [stat.path for stat in table.client.read_commit(target).stats if stat.path]
+        if None not in table.client.map_requests(table.client.data.head, paths):
             _log.warning("the rollback of %s is given up: %s", target.requested_time, refused)
             return True
     return False
@@ -317,7 +316,7 @@ def files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, S
     elif not client.files.is_plain:
         # a listing would look into every folder of the storage strategy
         paths = sorted(join_path(one.partition_path, one.file_name) for one in markers)
-        there = client.run_map(client.data.head, paths)
+        there = client.map_requests(client.data.head, paths)
         return files_of_instant(_by_partition(there), target.requested_time)
     return files_of_instant(lister.list_files(partitions), target.requested_time)
 
