@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -38,6 +38,11 @@ class StoredSlices:
     client: TableMetaClient
     timeline: TimelineView
     also: InstantTime | None = None
+
+    @property
+    def for_tasks(self) -> StoredSlices:
+        """The same as executors may get it."""
+        return replace(self, client=self.client.for_tasks)
 
     def is_committed(self, time: InstantTime) -> bool:
         """Whether blocks of an instant count."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from hudi_core.actions.clustering_plan import PlannedGroup
@@ -131,7 +132,7 @@ class KeyRewriting:
         Refuses stored keys that are not those the columns make, and a record key that other engines
         would make otherwise.
         """
-        table = self.service.table.as_stored()
+        table = self.service.table.as_stored().on(self.service.engine)
         self._require_possible(table)
         before = KeyStorage.of(table.client.config)
         rows = 0 if before is self.to is KeyStorage.VIRTUAL else _require_equal(table)
@@ -233,15 +234,9 @@ class KeyRewriting:
         """
         slices = [one.base_with_logs for one in table.views().view().latest_slices()]
         files = [one for one in slices if one is not None]
-        has_keys = self.to is not KeyStorage.VIRTUAL
-        stored = StoredSlices(table.client, table.timeline())
-
-        def is_other(file: BaseFile) -> bool:
-            if holds_keys(table.client, file.path) is not has_keys:
-                return True
-            return any(log_lacks_keys(stored, one, has_keys) for one in file.logs)
-
-        are_other = table.client.run_map(is_other, files)
+        stored = StoredSlices(table.client, table.timeline()).for_tasks
+        is_other = partial(_is_of_other_form, stored, self.to is not KeyStorage.VIRTUAL)
+        are_other = table.on(self.service.engine).client.map_files(is_other, files)
         return [file for file, other in zip(files, are_other, strict=True) if other]
 
     def _switch(self, to: KeyStorage) -> None:
@@ -260,6 +255,12 @@ class KeyRewriting:
             service.lock.require_lease()
             update_properties(state.client.storage, changes)
         service.table = service.table.as_stored().afresh
+
+
+def _is_of_other_form(stored: StoredSlices, has_keys: bool, file: BaseFile) -> bool:
+    if holds_keys(stored.client, file.path) is not has_keys:
+        return True
+    return any(log_lacks_keys(stored, one, has_keys) for one in file.logs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,19 +259,25 @@ def rollback(call: TableCall, instant: QueryTime) -> Instant | RollbackPreview:
 
 def validate(call: TableCall, *, footers: bool, keys: bool) -> TableValidation:
     """Compare what is stored of the table, and its entries in metastores."""
-    opened = open_table(call.session.path, call.merged)
+    opened = open_table(call.session.path, call.merged).on(chosen_engine(call.engine))
     found = validate_table(opened, footers=footers, keys=keys, progress=call.progress)
     return with_entries(found, opened, call.merged)
 
 
 def repair(call: TableCall, *, force: bool, take_in: bool, discard: bool) -> Repair:
     """Rebuild wrong metadata."""
-    session, progress = call.session, call.progress
+    session, progress, engine = call.session, call.progress, chosen_engine(call.engine)
     path, options = session.path, session.options
     if call.dry_run:
-        return plan_repair(path, options, force=force, taking_in=take_in, progress=progress)
+        return plan_repair(path, options, engine, force=force, taking_in=take_in, progress=progress)
     done = repair_table(
-        path, options, force=force, taking_in=take_in, discarding=discard, progress=progress
+        path,
+        options,
+        engine,
+        force=force,
+        taking_in=take_in,
+        discarding=discard,
+        progress=progress,
     )
     session.opened = open_table(path, options)
     return done

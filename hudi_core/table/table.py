@@ -1510,7 +1510,12 @@ class Table:
         return services.rollback(call, instant)
 
     def validate(
-        self, *, footers: bool = True, keys: bool = False, progress: Progress = no_progress
+        self,
+        *,
+        footers: bool = True,
+        keys: bool = False,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
     ) -> TableValidation:
         """Compare what timeline, storage, metadata table and the format's own metadata say.
 
@@ -1525,6 +1530,9 @@ class Table:
             Whether the keys of all rows are read as well, to count those that several rows have.
             They are a difference only in a table with a record index; else inserts may have made
             them, and ``repeated_keys`` counts them.
+        engine
+            Lists folders, and reads footers, keys and logs: a ``SparkEngine`` on its executors,
+            where there are many.
 
         Returns
         -------
@@ -1532,7 +1540,7 @@ class Table:
             Every difference, and what was compared. Nothing is changed; what cannot be read is a
             difference too.
         """
-        call = TableCall(self._session, progress=progress)
+        call = TableCall(self._session, None, engine, progress)
         return services.validate(call, footers=footers, keys=keys)
 
     def repair(
@@ -1541,6 +1549,7 @@ class Table:
         force: bool = False,
         take_in: bool = False,
         discard: bool = False,
+        engine: Engine | None = None,
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> Repair:
@@ -1560,6 +1569,8 @@ class Table:
             one commit of the format.
         discard
             Whether the commits of other writers are taken out of the format's metadata.
+        engine
+            Works on files as it does for :meth:`validate`, and reads those of a new metadata table.
 
         Raises
         ------
@@ -1577,7 +1588,7 @@ class Table:
         CorruptMetadataError
             The timeline or the properties are damaged; these cannot be rebuilt.
         """
-        call = TableCall(self._session, None, None, progress, dry_run)
+        call = TableCall(self._session, None, engine, progress, dry_run)
         return services.repair(call, force=force, take_in=take_in, discard=discard)
 
     def repair_metadata(

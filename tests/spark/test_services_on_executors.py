@@ -57,8 +57,21 @@ def purge(table: hudi.Table, engine: Engine) -> object:
     return len(table.purge(engine=engine).files)
 
 
+def validate(table: hudi.Table, engine: Engine) -> object:
+    found = table.validate(keys=True, engine=engine)
+    assert found.repeated_keys is not None
+    return found.files, found.rows, found.checked, found.repeated_keys.rows
+
+
+def repair(table: hudi.Table, engine: Engine) -> object:
+    assert not table.repair(engine=engine).left
+    return not table.repair(force=True, dry_run=True, engine=engine).found
+
+
 SERVICES: dict[str, Service] = {
     "clean": clean,
+    "repair": repair,
+    "validate": validate,
     "rollback": rollback,
     "restore": restore,
     "purge": purge,

@@ -5,9 +5,10 @@ Inserts may make such keys, a record index forbids them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -108,20 +109,15 @@ class RepeatedKeys:
     are_forbidden: bool
 
 
-MergedColumns = Callable[[FileSlice, Sequence[str]], pa.Table]
-"""Reads columns of the rows of a slice with logs."""
-
-
-def find_repeated_keys(
-    client: TableMetaClient, slices: Iterable[FileSlice], merged: MergedColumns
-) -> RepeatedKeys:
+def find_repeated_keys(stored: StoredSlices, slices: Iterable[FileSlice]) -> RepeatedKeys:
     """Find duplicate record keys; reads the keys of all rows.
 
-    A key is looked for in one partition; where a record index is kept for the whole table, in all.
-    Memory holds the keys that are compared together.
+    A key is looked for in one partition, each a task; where a record index is kept for the whole
+    table, in all, and then tasks read keys alone. Memory holds the keys that are compared together.
 
     ``slices`` are the present file slices.
     """
+    client = stored.client
     is_indexed = RECORD_INDEX in StoredPartitions.of(client.config).complete
     everywhere = is_indexed and not read_definitions(client.storage, client.config).is_partitioned(
         RECORD_INDEX
@@ -129,30 +125,33 @@ def find_repeated_keys(
     scopes: dict[str, list[FileSlice]] = {}
     for one in sorted(slices, key=lambda one: one.files[0].path):
         scopes.setdefault("" if everywhere else one.partition_path, []).append(one)
-    keys = rows = 0
-    examples: list[RepeatedKey] = []
-    for compared in scopes.values():
-        found, counted, some = _repeated(client, compared, merged, _EXAMPLES - len(examples))
-        keys, rows = keys + found, rows + counted
-        examples += some
-    return RepeatedKeys(keys, rows, tuple(examples), is_indexed)
+    if len(scopes) == 1:
+        counts = [_repeated(stored, compared) for compared in scopes.values()]
+    else:
+        counts = list(client.map_files(partial(_repeated, stored.for_tasks), list(scopes.values())))
+    examples = [key for _, _, some in counts for key in some]
+    return RepeatedKeys(
+        sum(keys for keys, _, _ in counts),
+        sum(rows for _, rows, _ in counts),
+        tuple(examples[:_EXAMPLES]),
+        is_indexed,
+    )
+
+
+def _keys(stored: StoredSlices, one: FileSlice) -> pa.ChunkedArray:
+    names, path = [RECORD_KEY], one.files[0].path
+    is_merged = bool(one.log_files)
+    rows = stored.merged(one, names) if is_merged else read_columns(stored.client, path, names)
+    # one array of other strings holds no more than 2 GiB
+    return rows.column(RECORD_KEY).cast(pa.large_string())
 
 
 def _repeated(
-    client: TableMetaClient, slices: Sequence[FileSlice], merged: MergedColumns, wanted: int
+    stored: StoredSlices, slices: Sequence[FileSlice]
 ) -> tuple[int, int, list[RepeatedKey]]:
     """Count duplicate keys and their rows, and give some examples."""
     paths = [one.files[0].path for one in slices]
-
-    def keys(one: FileSlice) -> pa.ChunkedArray:
-        names = [RECORD_KEY]
-        rows = (
-            merged(one, names) if one.log_files else read_columns(client, one.files[0].path, names)
-        )
-        # one array of other strings holds no more than 2 GiB
-        return rows.column(RECORD_KEY).cast(pa.large_string())
-
-    columns = list(client.run_map(keys, slices))
+    columns = list(stored.client.map_files(partial(_keys, stored.for_tasks), slices))
     chunks = [chunk for column in columns for chunk in column.chunks]
     total = pa.chunked_array(chunks, pa.large_string())
     encoded = total.combine_chunks().dictionary_encode()
@@ -163,7 +162,7 @@ def _repeated(
     repeated = np.flatnonzero(counts > 1)
     ends = np.cumsum([len(column) for column in columns])
     examples = []
-    for code in repeated[:wanted].tolist():
+    for code in repeated[:_EXAMPLES].tolist():
         files = np.searchsorted(ends, np.flatnonzero(codes == code), side="right")
         key = encoded.dictionary[code].as_py()
         examples.append(RepeatedKey(key, tuple(paths[file] for file in files.tolist())))
@@ -211,20 +210,20 @@ def log_lacks_keys(stored: StoredSlices, log: FileStatus, has_keys: bool) -> boo
 
 def compare_keys(stored: StoredSlices, slices: Iterable[FileSlice]) -> list[KeyDifferences]:
     """Compare the keys of files and logs, row by row."""
-    client = stored.client
-    keys = FileKeys.made_by(client)
-
-    def of_file(path: str) -> KeyDifferences:
-        with opened_file(client, path) as file:
-            return _of_file(keys, file, path)
-
-    def of_log(log: FileStatus) -> KeyDifferences:
-        return _compared(log.path, _keys_of_log(keys, stored, log))
-
+    client, sent = stored.client, stored.for_tasks
+    FileKeys.made_by(client)  # refuses a table whose columns make no keys, without a file too
     slices = list(slices)
     paths = [one.base_file.path for one in slices if one.base_file is not None]
     logs = [log.status for one in slices for log in one.log_files]
-    return [*client.run_map(of_file, paths), *client.run_map(of_log, logs)]
+    return [
+        *client.map_files(partial(_keys_of_file, sent.client), paths),
+        *client.map_files(partial(_keys_of_log, sent), logs),
+    ]
+
+
+def _keys_of_file(client: TableMetaClient, path: str) -> KeyDifferences:
+    with opened_file(client, path) as file:
+        return _of_file(FileKeys.made_by(client), file, path)
 
 
 def _of_file(keys: FileKeys, file: pq.ParquetFile, path: str) -> KeyDifferences:
@@ -243,7 +242,11 @@ def _of_file(keys: FileKeys, file: pq.ParquetFile, path: str) -> KeyDifferences:
     return _compared(path, both)
 
 
-def _keys_of_log(
+def _keys_of_log(stored: StoredSlices, log: FileStatus) -> KeyDifferences:
+    return _compared(log.path, _pairs_of_log(FileKeys.made_by(stored.client), stored, log))
+
+
+def _pairs_of_log(
     keys: FileKeys, stored: StoredSlices, log: FileStatus
 ) -> Iterator[tuple[pa.ChunkedArray, pa.ChunkedArray]]:
     """Yield stored and made keys of rows.

@@ -77,7 +77,7 @@ class LogComparison:
         if self._appends:
             return  # of writers that died, and of which readers know
         logs = [log.status for log in self.logs]
-        for found in self.client.run_map(partial(_torn, self.client), logs):
+        for found in self.client.map_files(partial(_torn, self.client.for_tasks), logs):
             yield from found
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table_parsers import NATIVE
 from hudi_core.config.write import WriteConfig
-from hudi_core.engine.choice import engine_for
+from hudi_core.engine.base import Engine
 from hudi_core.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -120,6 +120,7 @@ class Repair:
 def plan_repair(
     path: str,
     options: Mapping[str, str],
+    engine: Engine,
     *,
     force: bool = False,
     taking_in: bool = False,
@@ -129,7 +130,7 @@ def plan_repair(
 
     What other writers have done is counted whatever is to become of it.
     """
-    table = open_table(path, options)
+    table = open_table(path, options).on(engine)
     require_recoverable(table.client)
     foreign = foreign_changes(table)
     taken_in = None
@@ -150,6 +151,7 @@ def plan_repair(
 def repair_table(
     path: str,
     options: Mapping[str, str],
+    engine: Engine,
     *,
     force: bool = False,
     taking_in: bool = False,
@@ -170,7 +172,8 @@ def repair_table(
     metadata: their files stay in the folder, and are in no table. With neither, changed rows are a
     ``ForeignCommitError``, and nothing has changed.
 
-    The timeline and the properties cannot be rebuilt.
+    The timeline and the properties cannot be rebuilt. The engine does what :func:`validate_table`
+    does with files, and reads what a new metadata table needs.
     """
     config = WriteConfig.from_options(options)
     found: tuple[ForeignChanges, ...] = ()
@@ -187,7 +190,7 @@ def repair_table(
     lock = table_lock(before, config)
     with lock.held_by_service():
         recover_properties(before.client.storage)
-        table = moved_on(open_table(path, options))
+        table = moved_on(open_table(path, options)).on(engine)
         require_recoverable(table.client)
         foreign = foreign_changes(table)
         if not discarding:
@@ -200,7 +203,7 @@ def repair_table(
         returned = find_returned(table)
         if returned:
             mend_returned(table, lock, config, returned)
-            table = open_table(path, options)
+            table = open_table(path, options).on(engine)
             again = _plan(table, force, progress)
             plan = replace(
                 plan,
@@ -215,8 +218,8 @@ def repair_table(
         lost: tuple[Difference, ...] = ()
         if plan.metadata_table:
             refuse_other_writers(table, config)
-            lost = _rebuild_metadata_table(table.on(engine_for(None)).client)
-            table = open_table(path, options)
+            lost = _rebuild_metadata_table(table.client)
+            table = open_table(path, options).on(engine)
         timeline, is_stuck = _recovered(table, config, plan.format_metadata)
         plan = replace(plan, format_metadata=plan.format_metadata or is_stuck)
         for pending in timeline.pending().where(is_at_work):
@@ -227,12 +230,12 @@ def repair_table(
             lock.require_lease()
             receipt = build_format(table, host, timeline, progress)
             update_properties(table.client.storage, new_properties(table, host, receipt))
-    after = validate_table(open_table(path, options), progress=progress)
+    after = validate_table(open_table(path, options).on(engine), progress=progress)
     if after.old_lists and can_be_clustered(table):
         # also those that metadata that is rebuilt names for the first time
         rewrite_each(open_table(path, options), lock, config, after.old_lists)
         plan = replace(plan, rewritten=after.old_lists)
-        after = validate_table(open_table(path, options), progress=progress)
+        after = validate_table(open_table(path, options).on(engine), progress=progress)
     return replace(plan, left=(*after.differences, *lost))
 
 

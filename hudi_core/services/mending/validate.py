@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from hudi_core.base_file.footer import (
     Footer,
@@ -65,7 +67,7 @@ from hudi_core.services.mending.differences import (
 )
 from hudi_core.services.mending.logs import LogComparison
 from hudi_core.services.mending.lost_completions import lost_completions, returned_groups
-from hudi_core.services.progress import CountedMap, Progress, no_progress
+from hudi_core.services.progress import Progress, counted, no_progress
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.location import parse_location
 from hudi_core.table_handle import OpenTable
@@ -108,8 +110,7 @@ def validate_table(
     well; without it only files and sizes are compared. ``keys`` reads the keys of all rows, to
     count those that several rows have.
     """
-    run_map = CountedMap(table.client.run_map, progress)
-    client = replace(table.client, run_map=run_map)
+    client = counted(table, progress).client
     for _ in range(_ATTEMPTS):
         timeline = client.timeline()
         comparison = _Comparison(table, replace(client, seen=timeline), timeline)
@@ -239,7 +240,7 @@ class _Comparison:
         if instant.action not in WRITE_ACTIONS:
             return False
         paths = [stat.path for stat in self._client.read_commit(instant).stats if stat.path]
-        return None in self._client.run_map(self._client.data.head, paths)
+        return None in self._client.map_requests(self._client.data.head, paths)
 
     def _see_lost(self) -> None:
         lost = lost_completions(self._now, self._timeline)
@@ -319,17 +320,9 @@ class _Comparison:
 
     def _read(self, stored: Mapping[str, FileSlice]) -> dict[str, Footer]:
         """Return the footers of present files; report unreadable ones."""
-        schema = self._client.schema.with_meta()
-
-        def one(path: str) -> tuple[Footer, list[str]] | str:
-            try:
-                with opened_file(self._client, path) as file:
-                    return footer_of(file, schema), columns_with_hidden_nan(file)
-            except DataFileError as error:
-                return error.what
-
-        found: dict[str, Footer] = {}
-        for path, read in zip(stored, self._client.run_map(one, list(stored)), strict=True):
+        client, found = self._client, dict[str, Footer]()
+        read_one = partial(_read_footer, client.for_tasks, client.schema.with_meta())
+        for path, read in zip(stored, client.map_files(read_one, list(stored)), strict=True):
             if isinstance(read, str):
                 self._say(Source.STORAGE, f"file {path}", "a footer that can be read", read)
                 continue
@@ -353,7 +346,7 @@ class _Comparison:
         try:
             rows = StoredSlices(self._client, self._fenced)
             self._compare_stored_keys(rows)
-            found = find_repeated_keys(self._client, self._slices, rows.merged)
+            found = find_repeated_keys(rows, self._slices)
         except (DataFileError, RecordKeyError, CorruptMetadataError) as error:
             if isinstance(error, RecordKeyError):
                 self._say(Source.STORAGE, "record keys", "a key for every row", error.what)
@@ -580,6 +573,17 @@ class _Comparison:
         for path in stale_checksums(client.storage, *checksum_folders(self._table)):
             what = "that of the file, or none: Hadoop does not read a file that is not as it says"
             self._say(Source.CHECKSUM, path, what, "another one; `hudi table repair` removes it")
+
+
+def _read_footer(
+    client: TableMetaClient, schema: pa.Schema, path: str
+) -> tuple[Footer, list[str]] | str:
+    """A footer and columns with hidden NaN; what is wrong where it cannot be read."""
+    try:
+        with opened_file(client, path) as file:
+            return footer_of(file, schema), columns_with_hidden_nan(file)
+    except DataFileError as error:
+        return error.what
 
 
 def checksum_folders(table: OpenTable) -> tuple[str, ...]:
