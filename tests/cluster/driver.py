@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from hudi_core.errors import CommitStateUnknownError, ConcurrentWriterError, HudiError
 from tests.cluster.sessions import session
-from tests.cluster.written import SERVICES, drawn
+from tests.cluster.written import SERVICES, STEPS, Step
 from tests.crash.place import LocalPlace, Place, S3Place
 from tests.crash.tables import OPTIONS
 
@@ -25,14 +25,15 @@ def main(asked: str) -> None:
         diary.write("ready 0\n")
         for number in range(given["first"], given["first"] + given["count"]):
             diary.write(f"began {number}\n")
-            diary.write(f"{_done(place, spark, given['seed'], number)} {number}\n")
+            step = STEPS[given["steps"]](given["seed"], number)
+            diary.write(f"{_done(place, spark, step)} {number}\n")
     spark.stop()
 
 
-def _done(place: Place, spark: SparkSession, seed: int, number: int) -> str:
+def _done(place: Place, spark: SparkSession, step: Step) -> str:
     while True:
         try:
-            drawn(seed, number).run(place.open({**OPTIONS, **SERVICES}), spark)
+            step.run(place.open({**OPTIONS, **SERVICES}), spark)
         except ConcurrentWriterError:
             time.sleep(0.5)  # a dead one's last sign of life
         except CommitStateUnknownError:

@@ -1,4 +1,4 @@
-"""Drivers are killed amid writes, and a new one goes on: nothing is lost, doubled or left."""
+"""Drivers are killed amid writes and services, and new ones go on; nothing is lost or left."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.cluster.sessions import counted_events
 from tests.cluster.standalone import Cluster, kill_tree, killed
 from tests.cluster.written import (
     SERVICES,
+    STEPS,
     STORES,
-    drawn,
     made,
     require_right,
     require_right_rows,
@@ -36,20 +36,26 @@ from tests.tables import FORMATS
 SEED = int(os.environ.get("HUDI_SEED", "15"))
 DRIVERS = int(os.environ.get("HUDI_DRIVERS", "3"))
 LONGEST_S = 4.0
-_STEPS = 4
+_COUNT = 4
 _PATIENCE_S = 240
 _WORDS = {"acked": ACKED, "failed": FAILED, "unknown": OPEN}
 
 
+@pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("place", STORES, indirect=True)
 @pytest.mark.timeout(900)
 def test_drivers_are_killed(
-    format_name: str, place: Place, standalone: Cluster, counted: list[str], tmp_path: Path
+    steps: str,
+    format_name: str,
+    place: Place,
+    standalone: Cluster,
+    counted: list[str],
+    tmp_path: Path,
 ) -> None:
     store = "s3" if isinstance(place, S3Place) else "local"
     print(f"seed {SEED}")
-    chance = Random(f"{SEED}-{format_name}-{store}-drivers")
+    chance = Random(f"{SEED}-{format_name}-{store}-{steps}-drivers")
     made(place, format_name)
     tried: dict[int, Tried] = {}
     ways = Counter[str]()
@@ -58,7 +64,7 @@ def test_drivers_are_killed(
         standalone.wait_until_idle()
         first = len(tried)
         diary = tmp_path / f"diary-{first}"
-        process = started(standalone, place, diary, tmp_path, first)
+        process = started(standalone, place, diary, tmp_path, first, steps)
         try:
             strike(process, diary, chance, ways, standalone)
         finally:
@@ -66,7 +72,7 @@ def test_drivers_are_killed(
                 kill_tree(psutil.Process(process.pid))
             process.wait(60)
         for number, word in read(diary).items():
-            step = drawn(SEED, number)
+            step = STEPS[steps](SEED, number)
             tried[number] = Tried(step.name, step.effect, word)
         standalone.wait_until_idle()
         # what a dead driver has begun is there wholly, or not at all
@@ -82,7 +88,8 @@ def test_drivers_are_killed(
     counts = Counter(one.told for one in tried.values())
     events = counted_events(tmp_path / "driver")
     counted.append(
-        f"{format_name} on {store}, seed {SEED}: {DRIVERS} drivers killed in {seconds:.0f} s; "
+        f"{steps}, {format_name} on {store}, seed {SEED}: "
+        f"{DRIVERS} drivers killed in {seconds:.0f} s; "
         f"{counts[ACKED]} acknowledged, {counts[FAILED]} failed, {counts[OPEN]} unknown; "
         + ", ".join(f"{count} x {way}" for way, count in sorted(ways.items()))
         + f"; {events['tasks']} tasks"
@@ -90,7 +97,7 @@ def test_drivers_are_killed(
 
 
 def started(
-    cluster: Cluster, place: Place, diary: Path, folder: Path, first: int
+    cluster: Cluster, place: Place, diary: Path, folder: Path, first: int, steps: str
 ) -> subprocess.Popen[bytes]:
     """Start a driver whose steps begin with a number."""
     asked = {
@@ -99,7 +106,8 @@ def started(
         "diary": str(diary),
         "seed": SEED,
         "first": first,
-        "count": _STEPS,
+        "steps": steps,
+        "count": _COUNT,
         "s3": dataclasses.asdict(place) if isinstance(place, S3Place) else None,
         "path": place.root,
     }

@@ -1,4 +1,4 @@
-"""Executors are killed amid writes, and tasks run twice at a time: nothing is lost or doubled."""
+"""Executors are killed amid writes and services; tasks run twice at a time; nothing is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import hudi_core as hudi
 from hudi_core.errors import CommitStateUnknownError, HudiError
 from tests.cluster.sessions import counted_events, session
 from tests.cluster.standalone import Cluster, killed
-from tests.cluster.written import SERVICES, STORES, drawn, made, require_right
+from tests.cluster.written import SERVICES, STEPS, STORES, made, require_right
 from tests.crash.check_table import ACKED, FAILED, OPEN, Tried
 from tests.crash.place import Place
 from tests.crash.rows import as_table, putting
@@ -30,7 +30,7 @@ from tests.crash.tables import OPTIONS
 from tests.tables import FORMATS
 
 SEED = int(os.environ.get("HUDI_SEED", "15"))
-STEPS = int(os.environ.get("HUDI_STEPS", "8"))
+COUNT = int(os.environ.get("HUDI_STEPS", "8"))
 LONGEST_S = 3.0
 PAUSE_S = 3.5
 
@@ -114,10 +114,12 @@ def spark(
     counted.append("executors killed: " + ", ".join(f"{count} {kind}" for kind, count in counts))
 
 
+@pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("place", STORES, indirect=True)
 @pytest.mark.timeout(900)
 def test_executors_are_killed(
+    steps: str,
     format_name: str,
     place: Place,
     spark: SparkSession,
@@ -128,11 +130,11 @@ def test_executors_are_killed(
     store = "local" if isinstance(getattr(place, "path", None), Path) else "s3"
     print(f"seed {SEED}")
     made(place, format_name)
-    strikes = Strikes(standalone, Random(f"{SEED}-{format_name}-{store}"))
+    strikes = Strikes(standalone, Random(f"{SEED}-{format_name}-{store}-{steps}"))
     tried: list[Tried] = []
     began = time.monotonic()
-    for number in range(STEPS):
-        step = drawn(SEED, number)
+    for number in range(COUNT):
+        step = STEPS[steps](SEED, number)
         one = Tried(step.name, step.effect)
         tried.append(one)
         with strikes.during():
@@ -148,12 +150,12 @@ def test_executors_are_killed(
     require_right(place, [*tried, last])
     counts = Counter(one.told for one in tried)
     counted.append(
-        f"{format_name} on {store}, seed {SEED}: {len(tried)} steps in {seconds:.0f} s, "
+        f"{steps}, {format_name} on {store}, seed {SEED}: {len(tried)} steps in {seconds:.0f} s, "
         f"{counts[ACKED]} acknowledged, {counts[FAILED]} failed, {counts[OPEN]} unknown; "
         + ", ".join(f"{count} x {kind}" for kind, count in sorted(strikes.done.items()))
     )
-    assert counts[ACKED] >= STEPS / 2, "Spark makes lost tasks good"
-    assert sum(strikes.done.values()) >= STEPS / 2, "too few were struck"
+    assert counts[ACKED] >= COUNT / 2, "Spark makes lost tasks good"
+    assert sum(strikes.done.values()) >= COUNT / 2, "too few were struck"
 
 
 def opened(place: Place) -> hudi.Table:

@@ -1,6 +1,6 @@
 """Every table service of tables that executors write, in three formats, on disk and on S3.
 
-Clusterings run on the executors; the other services plan and delete, which the driver does.
+Clusterings run on the executors, and so does what others do with many files; the driver plans.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.model.instant import Action
 from hudi_core.services.metadata import MetadataOperator
-from tests.cluster.written import STORES, WatchedEngine, frame, made, require_right
+from tests.cluster.written import (
+    STORES,
+    WatchedEngine,
+    every_file_a_task,
+    frame,
+    made,
+    require_right,
+)
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place
 from tests.crash.rows import CHANGED, Held, as_table, dropping, putting
@@ -35,7 +42,7 @@ Service = Callable[[hudi.Table, SparkSession, SparkEngine], None]
 
 
 def clean(table: hudi.Table, spark: SparkSession, engine: SparkEngine) -> None:
-    done = table.clean(options=TIGHT)
+    done = table.clean(options=TIGHT, engine=engine)
     assert done.files
 
 
@@ -78,7 +85,7 @@ def restore(table: hudi.Table, spark: SparkSession, engine: SparkEngine) -> None
     kept = table.savepoint().instant
     table.upsert(frame(spark, {"later": ("x", 9)}), engine=engine)
     table.delete(frame(spark, {"d": ("y", 9)}), engine=engine)
-    table.restore(kept)
+    table.restore(kept, engine=engine)
     table.delete_savepoint(kept)
 
 
@@ -86,12 +93,12 @@ def rollback(table: hudi.Table, spark: SparkSession, engine: SparkEngine) -> Non
     # after a compaction an index of keys cannot go back
     later = {"hoodie.metadata.compact.max.delta.commits": "100"}
     table.upsert(frame(spark, {"later": ("x", 9)}), options=later, engine=engine)
-    table.rollback(table.timeline.completed_writes()[-1])
+    table.rollback(table.timeline.completed_writes()[-1], engine=engine)
 
 
 def purge(table: hudi.Table, spark: SparkSession, engine: SparkEngine) -> None:
     table.delete(frame(spark, {"n": ("z", 9)}), engine=engine)
-    assert table.purge().files
+    assert table.purge(engine=engine).files
 
 
 def rebuild_metadata(table: hudi.Table, spark: SparkSession, engine: SparkEngine) -> None:
@@ -133,7 +140,8 @@ def test_services_beside_writes_on_executors(
     ran = len(engine.processes())
 
     service, rows, gone = SERVICES[name]
-    service(table, spark, engine)
+    with every_file_a_task():
+        service(table, spark, engine)
 
     assert ran
     assert os.getpid() not in engine.processes()

@@ -6,8 +6,10 @@ Rows, effects and promises are those of the crash rig; here tasks run on executo
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +17,7 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
@@ -161,6 +164,70 @@ def drawn(seed: int, number: int) -> Step:
         return Step(name, _written("insert_overwrite", rows), replacing("z", rows))
     rows = _rows_of(kind, number)
     return Step(name, _written(kind, rows), putting(rows))
+
+
+def served(seed: int, number: int) -> Step:
+    """Writes of new keys, each followed by a service: a clean, or a restore to before it."""
+    rows = {f"s{number // 2}-{at}": (_PARTS[at % 3], number) for at in range(6)}
+    if number % 2 == 0:
+        return Step(
+            f"{number}-upsert", lambda table, _: table.upsert(as_table(rows)), putting(rows)
+        )
+    if number % 4 == 1:
+        return Step(f"{number}-clean", _cleaned, dict)
+    return Step(f"{number}-restore", partial(_restored, key=next(iter(rows))), dropping(*rows))
+
+
+STEPS: Final = {"writes": drawn, "services": served}
+"""What a campaign strikes, and its steps by number."""
+
+
+def _cleaned(table: hudi.Table, spark: SparkSession) -> object:
+    with every_file_a_task():
+        options = {"hoodie.cleaner.commits.retained": "1"}
+        return table.clean(options=options, engine=SlowEngine(spark))
+
+
+def _restored(table: hudi.Table, spark: SparkSession, key: str) -> object:
+    if key not in table.to_arrow("id").column("id").to_pylist():
+        return None  # the write died, or a restore that did was finished
+    with every_file_a_task():
+        before = table.timeline.completed_writes()[-2]
+        return table.restore(before, engine=SlowEngine(spark))
+
+
+@contextmanager
+def every_file_a_task() -> Iterator[None]:
+    """Has small tables serviced as large ones: each file or folder is worth a job."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hudi_core.engine.base._WORTH_A_JOB", 1)
+        for name in ("_FLUSH", "_REQUEST"):
+            patch.setattr(f"hudi_core.actions.deletion.{name}", 1)
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """A function of a task that begins late, so that there is one to die in."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, task: TaskContext, item: Any) -> Any:
+        time.sleep(0.5)
+        return self.function(task, item)
+
+
+class SlowEngine(SparkEngine):
+    """Spark's engine with slow tasks."""
+
+    def map_tasks(
+        self,
+        tasks: Sequence[T],
+        function: TaskFunction[T, R],
+        stage: int,
+        weights: Sequence[int] | None = None,
+    ) -> list[R]:
+        return super().map_tasks(tasks, _Slow(function), stage, weights)
 
 
 def _rows_of(kind: str, number: int) -> dict[str, tuple[str, int]]:
