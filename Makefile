@@ -162,6 +162,10 @@ bench-long: setup
 bench-virtual: setup
 	$(RUN) benchmarks/virtual_keys.py $(ARGS)
 
+.PHONY: bench-services
+bench-services: setup
+	$(RUN) benchmarks/table_services.py $(ARGS)
+
 .PHONY: bench-keys
 bench-keys: setup
 	$(RUN) benchmarks/long_keys.py $(ARGS)
