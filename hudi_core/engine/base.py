@@ -247,7 +247,7 @@ class _Each(Generic[T, R]):
 
 @dataclass(frozen=True, slots=True)
 class _Together(Generic[T, R]):
-    """A function of an item, as a function of a task with several."""
+    """A function of an item, for a task that has several."""
 
     each: _Each[T, R]
     at_a_time: int

@@ -197,7 +197,7 @@ class TableSession:
         progress: Progress = no_progress,
         engine: Engine | None = None,
     ) -> tuple[OpenTable, WriteConfig]:
-        """The table as it is now, for a service on an engine, and its options."""
+        """The present table for a service on an engine, and its options."""
         merged = self.merged(options)
         opened = open_table(self.path, merged).on(chosen_engine(engine))
         return counted(opened, progress), self.config(merged)
@@ -244,7 +244,7 @@ class TableCall:
         return self.session.merged(self.options)
 
     def for_service(self) -> tuple[OpenTable, WriteConfig]:
-        """The table as it is now, for the service of this call, and its options."""
+        """The present table for this service, and its options."""
         return self.session.for_service(self.options, self.progress, self.engine)
 
     def take(self, engine: Engine, data: Any) -> Any:

@@ -106,7 +106,7 @@ class StorageLister(FileIndex):
 
     @classmethod
     def of(cls, client: TableMetaClient) -> StorageLister:
-        """The lister of a table's folders, by the engine that its client has."""
+        """The lister of a table's folders, by its client's engine."""
         return cls(client.data, client.config.is_partitioned, client.map_requests)
 
     def list_partitions(self) -> Sequence[PartitionPath]:
