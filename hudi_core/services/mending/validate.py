@@ -578,7 +578,7 @@ class _Comparison:
 def _read_footer(
     client: TableMetaClient, schema: pa.Schema, path: str
 ) -> tuple[Footer, list[str]] | str:
-    """A footer and its columns with hidden NaN, or why it is unreadable."""
+    """A footer and columns with hidden NaN, or why it is unreadable."""
     try:
         with opened_file(client, path) as file:
             return footer_of(file, schema), columns_with_hidden_nan(file)
