@@ -215,7 +215,7 @@ class _MadeUp:
         for column in sorted(columns, key=id64):
             keys = np.char.add(id64(column).encode(), np.char.add(ids, hashes))
             order = np.argsort(keys)
-            order = order[shards_of(pa.array(keys[order].astype(str)), count) == shard]
+            order = order[_shards(keys[order], count) == shard]
             lows, highs = self._bounds(column, self._ordinals[order], 1)
             values = _ranges(encoder, column, self._names[order], lows, highs)
             yield from zip(keys[order].tolist(), _texts(values), strict=True)
@@ -229,7 +229,7 @@ class _MadeUp:
         for column in sorted(columns, key=id64):
             keys = np.char.add(id64(column).encode(), ids)
             order = np.argsort(keys)
-            order = order[shards_of(pa.array(keys[order].astype(str)), count) == shard]
+            order = order[_shards(keys[order], count) == shard]
             lows, highs = self._bounds(column, firsts[order], IN_PARTITION)
             values = _ranges(
                 encoder, column, self._days[REAL:][order], lows, highs, RecordType.PARTITION_STATS
@@ -284,6 +284,13 @@ def _ranges(
     for sought, some in zip(stated, (lows, highs), strict=True):
         _fill(values, text, sought, some if is_text else _varints(some))
     return values
+
+
+def _shards(keys: _Bounds, count: int) -> Ints:
+    """The file group of each key."""
+    steps = range(0, len(keys), 100_000)
+    parts = [pa.array(keys[at : at + 100_000].astype(str)) for at in steps]
+    return np.concatenate([shards_of(one, count) for one in parts])
 
 
 _LOW, _HIGH = (1 << 40) + 0x155555, (1 << 40) + 0x2AAAAA

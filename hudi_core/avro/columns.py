@@ -400,9 +400,10 @@ def _decimals(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
 
 # --- one map field of many records, decoded into columns ------------------------------------------
 # Entries have no fixed size, so each begins where the one before it ends. To find them all in a few
-# steps they are guessed: where a key ends is looked for by how the first key ends (``.parquet``).
-# Whether these are the entries is decided by their lengths, each of which has to lead to the next.
-# A map whose keys end otherwise is left to who decodes record by record.
+# steps they are guessed: where a key ends is looked for by how the first key ends (``.parquet``), or
+# in a single record by the two bytes behind it. Whether these are the entries is decided by their
+# lengths, each of which has to lead to the next. Other maps are left to who decodes record by
+# record.
 
 
 KEY = "key"
@@ -474,7 +475,7 @@ class _Batch(Batch):
         # an entry has several bytes: more of them than bytes are none
         if (counts > self.ends[rows] - begins).any():
             raise _UnevenError
-        key_ends = self._guess(rows, begins[0], lengths[0])
+        key_ends = self._guess(rows, begins[0], lengths[0])[: counts.sum()]
         if len(key_ends) != counts.sum():
             raise _UnevenError
         owners = np.repeat(rows, counts)
@@ -499,18 +500,23 @@ class _Batch(Batch):
         self.entries = {**inner.found, KEY: Column(np.arange(len(owners)), key_begins, key_lengths)}
 
     def _guess(self, rows: Ints, begin: int, length: int) -> Ints:
-        """Return guessed ends of keys, by the ending of the first."""
+        """Return guessed ends of keys, by the ending of the first or what is behind it."""
         stop = int(self.ends[rows[-1]])
         if not 0 < length <= stop - begin:
             raise _UnevenError
         dot, ending = b".", self.data[begin : begin + length].tobytes()
         ending = dot + ending.rpartition(dot)[2]
-        if len(ending) < 2 or length < len(ending):
+        if 2 <= len(ending) <= length:
+            return self._places(begin, stop, ending) + len(ending)
+        if len(rows) > 1:
             raise _UnevenError
-        places = begin + np.flatnonzero(self.data[begin : stop - len(ending) + 1] == ending[0])
-        for number, byte in enumerate(ending[1:], 1):
+        return self._places(begin, stop, self.data[begin + length :][:2].tobytes())
+
+    def _places(self, begin: int, stop: int, sought: bytes) -> Ints:
+        places = begin + np.flatnonzero(self.data[begin : stop - len(sought) + 1] == sought[0])
+        for number, byte in enumerate(sought[1:], 1):
             places = places[self.data[places + number] == byte]
-        return places + len(ending)
+        return places
 
 
 # --- numbers, written -----------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import compress
 from typing import Final, TypeVar
 
 import numpy as np
@@ -16,14 +15,15 @@ import pyarrow.compute as pc
 from hudi_core.avro.columns import KEY, decode_map
 from hudi_core.avro.datum import parse_writer_schema
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.errors import CorruptMetadataError, InstantNotFoundError, UnsafePathError
+from hudi_core.errors import CorruptMetadataError, InstantNotFoundError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
 from hudi_core.metadata.key_index.value_index import groups_of_keys, groups_of_values
-from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
+from hudi_core.metadata.keys import ALL_PARTITIONS, NO_PARTITION, partition_name
 from hudi_core.metadata.log.layers import BaseLayer, Entry, GroupReader
 from hudi_core.metadata.log.records import FileList, MetadataRecord, RecordType
+from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import (
     COLUMN_STATS,
     FILES,
@@ -46,7 +46,7 @@ from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.schema.table_schema import COMMIT_TIME
-from hudi_core.storage.safe_path import require_safe_folder
+from hudi_core.storage.safe_path import UNSAFE
 from hudi_core.view.storage_lister import StorageLister
 
 # --- the lists of files that the metadata table keeps, decoded into columns -----------------------
@@ -138,6 +138,50 @@ def read_lists(groups: Iterable[GroupReader], keys: Sequence[str]) -> FileColumn
     return found
 
 
+def partition_names(group: GroupReader) -> pa.StringArray | None:
+    """Return the partitions that the list of all of them has, each once; ``None`` without it.
+
+    That of the base file is read by columns, as it may have very many, and those of the log, which
+    have the changes, one by one.
+    """
+    changes = [record for layer in group.logs for _, record in layer.lookup([ALL_PARTITIONS])]
+    base = None if None in changes else _names_of_base(group)
+    if base is None:
+        record = present(group.lookup([ALL_PARTITIONS]).get(ALL_PARTITIONS))
+        if record is None:
+            return None
+        lists = _file_lists({ALL_PARTITIONS: record}, group.path, of_files=False)
+        return pa.array(lists[ALL_PARTITIONS].files, pa.string())
+    changed: dict[str, bool] = {}
+    for record in changes:
+        for found in _file_lists({ALL_PARTITIONS: record}, group.path, of_files=False).values():
+            changed |= {name: one.is_deleted for name, one in found.files.items()}
+    if not changed:
+        return base
+    rest = base.filter(pc.invert(pc.is_in(base, value_set=pa.array(changed, pa.string()))))
+    added = pa.array([name for name, is_gone in changed.items() if not is_gone], pa.string())
+    return pa.concat_arrays([rest, added])
+
+
+def _names_of_base(group: GroupReader) -> pa.StringArray | None:
+    """The list of a base file; ``None`` where it has none, or is to be read as a record."""
+    if group.base is None:
+        return None
+    reader = group.base.reader
+    values = [value for _, value in reader.get_many([ALL_PARTITIONS.encode()])]
+    if sum(map(len, values)) <= _SMALL_BYTES:
+        return None
+    parsed = parse_writer_schema(reader.schema, group.base.path).parsed
+    found = decode_map(values, parsed, _LIST)
+    if found is None or not len(found.present):
+        return None
+    try:
+        names = found.entries.texts(KEY, pa.string(), group.base.path)
+    except CorruptMetadataError:
+        return None
+    return pc.unique(names.filter(pc.invert(found.entries.numbers("isDeleted", pa.bool_()))))
+
+
 def _of_base(layer: BaseLayer, keys: Sequence[str]) -> FileColumns:
     """Return a base file's lists, of a few partitions or all."""
     entry = (layer.identity, FILES)
@@ -157,14 +201,16 @@ def _decoded(layer: BaseLayer, entries: Iterable[Entry]) -> FileColumns:
     return found
 
 
-def _file_lists(records: Mapping[str, MetadataRecord | None], path: str) -> Mapping[str, FileList]:
+def _file_lists(
+    records: Mapping[str, MetadataRecord | None], path: str, *, of_files: bool = True
+) -> Mapping[str, FileList]:
     lists: dict[str, FileList] = {}
     for key, record in records.items():
         if record is None:
             continue
         if not isinstance(record.payload, FileList):
             raise _damaged(path, f"the record of {key!r} is no list of files")
-        for name in record.payload.files:
+        for name in record.payload.files if of_files else ():
             if "/" in name or "\0" in name or name in ("", ".", ".."):
                 raise _damaged(path, f"{name!r} is not the name of a file")
         lists[key] = record.payload
@@ -279,6 +325,12 @@ class MetadataLister(FileIndex):
             return [PartitionPath("")]
         return self._with_fallback(FILES, self._partitions, lambda one: one.list_partitions())
 
+    def partition_paths(self) -> pa.StringArray:
+        """The partitions of :meth:`list_partitions`, which are not made one by one."""
+        if not self.client.config.is_partitioned:
+            return super().partition_paths()
+        return self._with_fallback(FILES, self._paths, lambda one: one.partition_paths())
+
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
@@ -387,36 +439,35 @@ class MetadataLister(FileIndex):
         )
 
     def _partitions(self) -> Sequence[PartitionPath]:
+        return sorted(map(PartitionPath, self._paths().to_pylist()))
+
+    def _paths(self) -> pa.StringArray:
         with self.client.meter.time(Metric.LOOKUP_PARTITIONS):
-            return sorted(map(self._checked, self._known))
+            names = self._known
+            is_root = pc.equal(names, NO_PARTITION)
+            is_unsafe = pc.and_not(pc.match_substring_regex(names, UNSAFE), is_root)
+            for name in names.filter(is_unsafe).to_pylist():
+                raise self._damaged(f"{name!r} is not a path of a partition")
+            return pc.if_else(is_root, "", names)
 
     def _files(self, partitions: Sequence[PartitionPath]) -> FileColumns:
         names = [partition_name(path) for path in partitions]
         with self.client.meter.time(Metric.LOOKUP_FILES):
             found = read_lists(self.snapshot.groups(FILES), names)
             if len(found.partitions) < len(names):
-                missing = compress(names, pc.invert(found.known(names)).to_pylist())
-                for name in missing:
-                    if name in self._known:
-                        raise self._damaged(f"it lists the partition {name!r} and not its files")
+                missing = pa.array(names, pa.string()).filter(pc.invert(found.known(names)))
+                lost = missing.filter(pc.is_in(missing, value_set=self._known))
+                for name in lost.to_pylist():
+                    raise self._damaged(f"it lists the partition {name!r} and not its files")
             return replace(found.select(names), partitions=pa.array(partitions, pa.string()))
 
     @cached_property
-    def _known(self) -> frozenset[str]:
-        record = self.snapshot.lookup(FILES, [ALL_PARTITIONS]).get(ALL_PARTITIONS)
-        if record is None:
+    def _known(self) -> pa.StringArray:
+        """Names of the partitions, each once."""
+        found = partition_names(self.snapshot.group_of(FILES, ALL_PARTITIONS))
+        if found is None:
             raise self._damaged("it has no list of partitions")
-        if not isinstance(record.payload, FileList):
-            raise self._damaged(f"the record of {record.key!r} is no list of files")
-        return frozenset(record.payload.files)
-
-    def _checked(self, name: str) -> PartitionPath:
-        path = partition_path(name)
-        try:
-            require_safe_folder(path)
-        except UnsafePathError as error:
-            raise self._damaged(f"{name!r} is not a path of a partition") from error
-        return path
+        return found
 
     def _damaged(self, reason: str) -> CorruptMetadataError:
         return CorruptMetadataError(f"{self.snapshot.root}/{FILES}", reason, REBUILD)

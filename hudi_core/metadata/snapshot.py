@@ -131,6 +131,12 @@ class MetadataSnapshot:
             found |= _present(self._scanned(groups[shard]).lookup(some))
         return found
 
+    def group_of(self, partition: str, key: str) -> GroupReader:
+        """The file group that has the record of a key, if any has."""
+        groups = self.groups(partition)
+        (shard,) = self._by_shard(partition, [key], len(groups))
+        return self._scanned(groups[shard])
+
     def scan(self, partition: str, prefix: str = "") -> Iterator[MetadataRecord]:
         """Yield records by key prefix, group by group, in order."""
         for group in self.groups(partition):

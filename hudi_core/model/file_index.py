@@ -43,6 +43,14 @@ class FileIndex(Protocol):
         """Every partition path, sorted; ``[""]`` for a table without partitions."""
         ...
 
+    def partition_paths(self) -> pa.StringArray:
+        """The partitions of :meth:`list_partitions` as an array, in any order.
+
+        Worth overriding where very many are known without an object for each: queries with a
+        filter on partitions ask it.
+        """
+        return pa.array(self.list_partitions(), pa.string())
+
     @abstractmethod
     def list_files(
         self, partitions: Sequence[PartitionPath]

@@ -83,6 +83,11 @@ class _RememberedIndex(FileIndex):
     def list_partitions(self) -> Sequence[PartitionPath]:
         return self._remembered(("partitions",), self._index.list_partitions, _size_of_texts)
 
+    def partition_paths(self) -> pa.StringArray:
+        return self._remembered(
+            ("partition paths",), self._index.partition_paths, lambda found: int(found.nbytes)
+        )
+
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Final
@@ -16,6 +15,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.errors import PartitionValueError, UnsafePathError
 from hudi_core.keygen import path_codec
 from hudi_core.keygen.timestamp import bounds_of_strings, may_be_of_nulls
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.ranges import Mask, ValueRanges
@@ -26,8 +26,12 @@ from hudi_core.schema.table_schema import PARTITION_PATH
 _KEYGEN_PROPERTIES: Final = frozenset(
     {"hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"}
 )
-_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_CERTAIN: Final = (
+    (pa.types.is_integer, r"\A-?[0-9]{1,18}\z"),
+    (pa.types.is_boolean, r"\A(true|false)\z"),
+    (pa.types.is_date32, r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"),
+)
+"""Texts that mean one value of a type."""
 
 
 class PartitionPruner:
@@ -75,13 +79,32 @@ class PartitionPruner:
         self, partitions: Sequence[PartitionPath], wanted: Filter | None
     ) -> tuple[PartitionPath, ...]:
         """The partitions that may hold wanted rows, in the same order."""
-        known = {PARTITION_PATH, *self._fields}.intersection(self._schema.names)
-        if wanted is None or not self._fields or wanted.columns.isdisjoint(known):
+        if wanted is None or not self._concerns(wanted):
             return tuple(partitions)
+        mask = self._mask(pa.array(partitions, pa.string()), wanted)
+        return self._whole(list(compress(partitions, mask)), wanted)
+
+    def of_index(self, index: FileIndex, wanted: Filter | None) -> tuple[PartitionPath, ...]:
+        """The partitions of an index that may hold wanted rows, sorted.
+
+        Of the others no object is made.
+        """
+        if wanted is None or not self._concerns(wanted):
+            return tuple(index.list_partitions())
+        paths = index.partition_paths()
+        kept = paths.filter(pa.array(self._mask(paths, wanted))).to_pylist()
+        return self._whole(sorted(map(PartitionPath, kept)), wanted)
+
+    def _concerns(self, wanted: Filter) -> bool:
+        """Whether paths say anything about a filter."""
+        known = {PARTITION_PATH, *self._fields}.intersection(self._schema.names)
+        return bool(self._fields) and not wanted.columns.isdisjoint(known)
+
+    def _mask(self, paths: pa.StringArray, wanted: Filter) -> Mask:
         # values of paths are ranges of a single value
-        ranges = self._ranges_of_paths(partitions)
-        mask = can_match(wanted.predicate, ranges, len(partitions))
-        kept = list(compress(partitions, mask))
+        return can_match(wanted.predicate, self._ranges_of_paths(paths), len(paths))
+
+    def _whole(self, kept: Sequence[PartitionPath], wanted: Filter) -> tuple[PartitionPath, ...]:
         return tuple(kept if is_whole(wanted.predicate) else self._simplified(kept, wanted))
 
     def mask(self, rows: Sequence[Mapping[str, str | None]], wanted: Filter) -> Mask:
@@ -91,7 +114,7 @@ class PartitionPruner:
         """
         ranges = self._ranges_of_texts(
             {
-                name: [row.get(name) for row in rows]
+                name: pa.array([row.get(name) for row in rows], pa.string())
                 for name in sorted(self.identity | self._made)
                 if all(name in row for row in rows)
             }
@@ -117,18 +140,29 @@ class PartitionPruner:
         kept = sorted(int(found.path) for found in dataset.get_fragments(filter=wanted.expression))
         return [partitions[n] for n in kept]
 
-    def _ranges_of_paths(self, partitions: Sequence[PartitionPath]) -> Mapping[str, ValueRanges]:
-        texts: dict[str, list[str | None]] = {PARTITION_PATH: [*partitions]}
-        if self.identity or self._made:
-            rows = [self.values(path) for path in partitions]
-            texts |= {
-                name: [row.get(name) for row in rows] for name in sorted(self.identity | self._made)
-            }
+    def _ranges_of_paths(self, paths: pa.StringArray) -> Mapping[str, ValueRanges]:
+        texts = {PARTITION_PATH: paths}
+        if names := sorted(self.identity | self._made):
+            values = self._values_of(paths)
+            texts |= {name: values[name] for name in names}
         return self._ranges_of_texts(texts)
 
-    def _ranges_of_texts(
-        self, texts: Mapping[str, Sequence[str | None]]
-    ) -> Mapping[str, ValueRanges]:
+    def _values_of(self, paths: pa.StringArray) -> Mapping[str, pa.StringArray]:
+        """What :meth:`values` returns of many paths, by field; null where there is nothing."""
+        columns, regular = self._codec.decode_many(paths)
+        if pc.all(regular).as_py() and columns:
+            return dict(zip(self._fields, columns, strict=True))
+        places = np.flatnonzero(pc.invert(regular))
+        rows = [self.values(PartitionPath(one)) for one in paths.take(places).to_pylist()]
+        columns = columns or [pa.nulls(len(paths), pa.string())] * len(self._fields)
+        return {
+            name: pc.replace_with_mask(
+                column, pc.invert(regular), pa.array([one.get(name) for one in rows], pa.string())
+            )
+            for name, column in zip(self._fields, columns, strict=True)
+        }
+
+    def _ranges_of_texts(self, texts: Mapping[str, pa.StringArray]) -> Mapping[str, ValueRanges]:
         ranges: dict[str, ValueRanges] = {}
         for name, some in texts.items():
             if name not in self._schema.names:
@@ -138,22 +172,20 @@ class PartitionPruner:
                 ranges[name] = found
         return ranges
 
-    def _ranges(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
+    def _ranges(self, name: str, texts: pa.StringArray) -> ValueRanges | None:
         kind = self._schema.field(name).type
-        if name == PARTITION_PATH:
-            stated = list(texts)
-        else:
-            stated = [text if _is_certain(kind, text) else None for text in texts]
+        if name != PARTITION_PATH:
+            texts = pc.if_else(_are_certain(kind, texts), texts, pa.scalar(None, pa.string()))
         try:
-            values = pa.array(stated, pa.string()).cast(kind)
+            values = texts.cast(kind)
         except pa.ArrowInvalid:
             return None
         unknown = values.is_null().to_numpy(zero_copy_only=False)
         return ValueRanges(values, values, unknown, np.ones(len(values), np.bool_))
 
-    def _spans(self, name: str, texts: Sequence[str | None]) -> ValueRanges | None:
+    def _spans(self, name: str, stated: pa.StringArray) -> ValueRanges | None:
         """Return the bounds of column values behind partition strings."""
-        kind = self._schema.field(name).type
+        kind, texts = self._schema.field(name).type, stated.to_pylist()
         bounds = None if self._how is None else bounds_of_strings(texts, kind, self._how)
         if self._how is None or bounds is None or not bounds.known.any():
             return None
@@ -181,7 +213,7 @@ class PartitionPruner:
         if name not in self.identity or name not in self._schema.names:
             return None
         kind = self._schema.field(name).type
-        if not _is_certain(kind, text):
+        if not _are_certain(kind, pa.array([text], pa.string()))[0].as_py():
             return None
         try:
             return pa.scalar(text).cast(kind)
@@ -189,14 +221,13 @@ class PartitionPruner:
             return None
 
 
-def _is_certain(kind: pa.DataType, text: str | None) -> bool:
-    """Whether a path's text means one value of a type only."""
+def _are_certain(kind: pa.DataType, texts: pa.StringArray) -> pa.BooleanArray:
+    """Mask of the texts of paths that mean one value of a type only."""
     # a slash is part of a value, or was a dash of a date before Hudi made folders of it
-    if text is None or "/" in text:
-        return False
-    return bool(
-        pa.types.is_string(kind)
-        or (pa.types.is_integer(kind) and _INTEGER.fullmatch(text))
-        or (pa.types.is_boolean(kind) and text in ("true", "false"))
-        or (pa.types.is_date32(kind) and _DATE.fullmatch(text))
-    )
+    certain = pc.fill_null(pc.invert(pc.match_substring(texts, "/")), False)
+    pattern = next((one for is_of, one in _CERTAIN if is_of(kind)), None)
+    if pa.types.is_string(kind):
+        return certain
+    if pattern is None:
+        return pc.and_(certain, False)
+    return pc.and_(certain, pc.fill_null(pc.match_substring_regex(texts, pattern), False))

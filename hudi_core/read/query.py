@@ -178,7 +178,7 @@ class SnapshotQuery:
 
     def partitions(self, wanted: Filter | None) -> Sequence[PartitionPath]:
         """The partitions that may hold a wanted row by their paths."""
-        return self.pruner.keep(self._index.list_partitions(), wanted)
+        return self.pruner.of_index(self._index, wanted)
 
     def slices_of(
         self,
@@ -397,8 +397,10 @@ class SnapshotQuery:
             return self.view.latest_slices(within, time)
         self._require_none_lost(time)
         index, predicate = self._known.over(self._index), wanted.predicate
-        partitions = index.list_partitions() if within is None else within
-        partitions = self.pruner.keep(partitions, wanted)
+        if within is None:
+            partitions = self.pruner.of_index(index, wanted)
+        else:
+            partitions = self.pruner.keep(within, wanted)
         if time is None and (located := self._groups_of_keys(predicate, partitions)) is not None:
             found = self._located(located, partitions, wanted)
             if found is not None:

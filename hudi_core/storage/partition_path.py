@@ -24,9 +24,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from hudi_core.errors import PartitionValueError
 from hudi_core.model.files import PartitionPath
-from hudi_core.storage.safe_path import require_safe_folder
+from hudi_core.storage.safe_path import UNSAFE, require_safe_folder
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """Name of the folder that holds the rows whose partition value is null."""
@@ -104,6 +108,30 @@ class PartitionPathCodec:
             self._value(field, segment, path)
             for field, segment in zip(self._fields, segments, strict=True)
         )
+
+    def decode_many(self, paths: pa.StringArray) -> tuple[list[pa.StringArray], pa.BooleanArray]:
+        """Return the values of many paths by field, and which of the paths they are of.
+
+        The other paths are for :meth:`decode`.
+        """
+        regular = pc.invert(pc.match_substring_regex(paths, UNSAFE))
+        if self._url_encode:
+            regular = pc.and_(regular, pc.invert(pc.match_substring(paths, "%")))
+        segments = [paths]
+        if len(self._fields) != 1:
+            parts = pc.split_pattern(paths, "/")
+            is_plain = pc.equal(pc.list_value_length(parts), len(self._fields))
+            if self._levels is not None or not pc.all(is_plain).as_py():
+                return [], pa.array(np.zeros(len(paths), np.bool_))
+            segments = [pc.list_element(parts, number) for number in range(len(self._fields))]
+        for number, field in enumerate(self._fields if self._hive_style else ()):
+            prefix, segment = f"{field}=", segments[number]
+            is_named = pc.and_(pc.starts_with(segment, prefix), pc.not_equal(segment, prefix))
+            regular = pc.and_(regular, is_named)
+            segments[number] = pc.utf8_slice_codeunits(segment, len(prefix))
+        nothing = pa.scalar(None, pa.string())
+        values = [pc.if_else(pc.equal(one, DEFAULT_PARTITION), nothing, one) for one in segments]
+        return values, regular
 
     def _segments(self, path: str) -> list[str]:
         # with one field the whole path is its value, however many levels it has

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hudi_core.errors import CorruptMetadataError, StorageError, UnsafePathError
+
+UNSAFE: Final = r"(^|/)\.{0,2}(/|$)|\x00"
+"""Matches the paths that :func:`require_safe_path` refuses."""
 
 
 def require_safe_path(path: str) -> str:
