@@ -8,12 +8,16 @@ import re
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
 import xxhash
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.model.files import PartitionPath
 
+ID64_LETTERS: Final = 12
+"""Length of an :func:`id64`."""
 ALL_PARTITIONS: Final = "__all_partitions__"
 """Key of the record of the partition ``files`` that lists the partitions."""
 NO_PARTITION: Final = "."
@@ -32,6 +36,18 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 def id64(text: str) -> str:
     """Return the short id of a column or partition: 12 letters."""
     return base64.b64encode(xxhash.xxh64_digest(text.encode(), _SEED)).decode()
+
+
+def id64_of_many(texts: pa.StringArray) -> pa.StringArray:
+    """Return :func:`id64` of very many partitions, none of which is remembered."""
+    digest, values = xxhash.xxh64_digest, texts.cast(pa.binary()).to_pylist()
+    # nine bytes are twelve letters, of which the last is of the ninth
+    together = b"\0".join([*[digest(one, _SEED) for one in values], b""])
+    letters = np.frombuffer(base64.b64encode(together), np.uint8).reshape(-1, ID64_LETTERS).copy()
+    letters[:, -1] = ord("=")
+    return pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(ID64_LETTERS), len(values), [None, pa.py_buffer(letters)]
+    ).cast(pa.string())
 
 
 def id128(text: str) -> str:

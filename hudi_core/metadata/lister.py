@@ -57,7 +57,8 @@ _NO_NAME: Final = r"[/\x00]"
 _SMALL_BYTES: Final = 50_000
 """Lists of fewer bytes are decoded one by one faster."""
 _FEW: Final = 16
-"""Of more partitions than so many all lists of a base file are decoded, and kept."""
+"""Of more partitions than so many all lists of a base file are decoded, and kept, where most of the
+file is read anyway."""
 
 
 def columns_of_lists(lists: Mapping[str, FileList]) -> FileColumns:
@@ -183,10 +184,11 @@ def _names_of_base(group: GroupReader) -> pa.StringArray | None:
 
 
 def _of_base(layer: BaseLayer, keys: Sequence[str]) -> FileColumns:
-    """Return a base file's lists, of a few partitions or all."""
+    """Return a base file's lists, of some partitions or all."""
     entry = (layer.identity, FILES)
-    if len(keys) <= _FEW and not SHARED.holds(entry):
-        return _decoded(layer, layer.reader.get_many(key.encode() for key in keys))
+    names = [key.encode() for key in keys]
+    if not SHARED.holds(entry) and (len(keys) <= _FEW or not layer.reader.is_most(names, b"")):
+        return _decoded(layer, layer.reader.get_many(names))
     return SHARED.get(entry, lambda: _decoded(layer, layer.reader.entries()))
 
 

@@ -249,6 +249,17 @@ class HFileReader:
 
         Reads their blocks only.
         """
+        wanted = self._blocks_of_prefixes(prefixes)
+        for number, cells in self._load(list(wanted)):
+            for prefix in wanted[number]:
+                yield from cells.of_prefix(prefix)
+
+    def is_most(self, prefixes: Iterable[bytes], of: bytes) -> bool:
+        """Whether keys with some prefixes are in half of the blocks that have a shorter one."""
+        return 2 * len(self._blocks_of_prefixes(prefixes)) >= len(self._blocks_of_prefixes([of]))
+
+    def _blocks_of_prefixes(self, prefixes: Iterable[bytes]) -> Mapping[int, Sequence[bytes]]:
+        """The prefixes by the data blocks that may hold keys with them, in order."""
         wanted: dict[int, list[bytes]] = {}
         last: bytes | None = None
         for prefix in sorted(prefixes):
@@ -261,9 +272,7 @@ class HFileReader:
                 number += 1
                 if number < len(self._blocks) and not self._first_keys[number].startswith(prefix):
                     break
-        for number, cells in self._load(list(wanted)):
-            for prefix in wanted[number]:
-                yield from cells.of_prefix(prefix)
+        return wanted
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield all keys with their values, in order; see :meth:`blocks`."""

@@ -213,7 +213,15 @@ class GroupReader:
 
     def changed(self, keys: Sequence[str]) -> dict[str, MetadataRecord | None]:
         """Latest records of the given keys that occur in the log."""
-        reported = [list(layer.lookup(keys)) for layer in self.logs]
+        return self._changed([list(layer.lookup(keys)) for layer in self.logs])
+
+    def changed_below(self, prefix: str) -> dict[str, MetadataRecord | None]:
+        """Latest records of the keys with a prefix that occur in the log."""
+        return self._changed([list(layer.scan([prefix])) for layer in self.logs])
+
+    def _changed(
+        self, reported: Sequence[Sequence[tuple[str, MetadataRecord | None]]]
+    ) -> dict[str, MetadataRecord | None]:
         some = list(dict.fromkeys(key for layer in reported for key, _ in layer))
         base = self.base.lookup(some) if self.base is not None and some else ()
         return _merged([base, *reported])

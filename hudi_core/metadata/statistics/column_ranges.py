@@ -18,7 +18,7 @@ from hudi_core.avro.columns import Columns, decode_columns
 from hudi_core.avro.datum import parse_writer_schema
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
-from hudi_core.metadata.keys import id64, partition_name, partition_stats_key
+from hudi_core.metadata.keys import ID64_LETTERS, NO_PARTITION, id64, id64_of_many
 from hudi_core.metadata.log.layers import BaseLayer, Entry, GroupReader, Layer
 from hudi_core.metadata.log.record_codec import schema_incompatibility
 from hudi_core.metadata.log.records import ColumnRange
@@ -48,7 +48,9 @@ _COUNTS: Final = {
 }
 
 
-def decode_ranges(entries: Iterable[tuple[bytes, bytes]], schema: str, path: str) -> pa.Table:
+def decode_ranges(
+    entries: Iterable[tuple[bytes, bytes]], schema: str, path: str, has_bounds: bool = True
+) -> pa.Table:
     """Return the statistics that entries of one HFile hold, in their order.
 
     Columns, null where a record does not say: ``key``, ``file_name``, ``column_name`` (strings);
@@ -57,7 +59,8 @@ def decode_ranges(entries: Iterable[tuple[bytes, bytes]], schema: str, path: str
     at most one is not null; ``value_count``, ``null_count``, ``total_size``,
     ``total_uncompressed_size``; ``is_deleted``, ``is_tight_bound``; ``type_ordinal``,
     ``type_info``. See :class:`~hudi_core.metadata.log.records.ColumnRange`. An entry that deletes
-    its key has ``is_deleted`` true and nothing else.
+    its key has ``is_deleted`` true and nothing else. Without ``has_bounds`` these columns are left
+    out.
     """
     pairs = list(entries)
     values = [value for _, value in pairs]
@@ -73,7 +76,7 @@ def decode_ranges(entries: Iterable[tuple[bytes, bytes]], schema: str, path: str
         deleted = found.numbers(f"{_STATS}.isDeleted", pa.bool_())
         if deleted.null_count:
             raise CorruptMetadataError(path, "a value holds no column statistics")
-        table = pa.table(_columns(found, deleted, path))
+        table = pa.table(_columns(found, deleted, path, has_bounds))
     if len(full) < len(sizes):
         places = np.full(len(sizes), -1)
         places[full] = np.arange(len(full))
@@ -87,12 +90,14 @@ def decode_ranges(entries: Iterable[tuple[bytes, bytes]], schema: str, path: str
     return table.add_column(0, "key", keys)
 
 
-def _columns(found: Columns, deleted: pa.Array, path: str) -> dict[str, pa.Array]:
+def _columns(
+    found: Columns, deleted: pa.Array, path: str, has_bounds: bool
+) -> dict[str, pa.Array]:
     columns = {
         "file_name": found.texts(f"{_STATS}.fileName", pa.string(), path),
         "column_name": found.texts(f"{_STATS}.columnName", pa.string(), path),
     }
-    for side in ("min", "max"):
+    for side in ("min", "max") if has_bounds else ():
         columns |= _bound(found, side, path)
     for name, field in _COUNTS.items():
         columns[name] = found.numbers(f"{_STATS}.{field}", pa.int64())
@@ -129,11 +134,10 @@ def _bound(found: Columns, side: str, path: str) -> dict[str, pa.Array]:
 # --- ranges of files -----------------------------------------------------------------------------
 
 
-_ID_LENGTH = len(id64(""))
 _COUNTED = ["null_count", "value_count", "total_uncompressed_size", "is_deleted"]
 _STATED = ["minimum", "maximum", *_COUNTED]
 _FEW_PARTITIONS = 16
-"""For more partitions the whole column is read."""
+"""For more partitions the whole column is decoded, and kept, where most of it is read anyway."""
 
 
 def file_ranges(
@@ -170,17 +174,16 @@ def _of_files(
     snapshot: MetadataSnapshot, index: str, files: FileColumns, column: str, kind: pa.DataType
 ) -> pa.Table | None:
     """What is stated of a column in files, if anything."""
-    paths = files.partitions.to_pylist()
-    hashes = [id64(partition_name(PartitionPath(path))) for path in paths]
+    hashes = _ids(files.partitions)
     prefix = id64(column)
-    prefixes = [prefix + one for one in hashes] if len(hashes) <= _FEW_PARTITIONS else [prefix]
+    prefixes = [prefix + one for one in hashes.to_pylist()]
     tables = list(_tables(snapshot.groups(index), _Column(prefix, kind, of_files=True), prefixes))
     if not tables:
         return None
     # newer statistics come first, and of several the first is found
     table = pa.concat_tables(tables)
     wanted = pc.binary_join_element_wise(
-        pa.array(hashes, pa.string()).take(pa.array(files.owners)), files.names, ""
+        hashes.take(pa.array(files.owners)), files.names, ""
     )
     places = pc.index_in(wanted, value_set=table["place"].combine_chunks())
     return table.select(_STATED).take(places)
@@ -201,13 +204,14 @@ def partition_ranges(
     """
     if PARTITION_STATS not in snapshot.partitions:
         return None
-    table = _of_partitions(snapshot, partitions, column, kind)
+    ids = _ids(pa.array(partitions, pa.string()))
+    table = _of_partitions(snapshot, ids, column, kind)
     if counting is None:
         rows = pa.nulls(len(partitions), pa.int64())
     elif counting == column:
         rows = table["value_count"]
     else:
-        rows = _of_partitions(snapshot, partitions, counting, pa.string())["value_count"]
+        rows = _of_partitions(snapshot, ids, counting, None)["value_count"]
     reported = pc.fill_null(pc.equal(table["value_count"], rows), False)
     gone = pc.or_kleene(table["is_deleted"], pc.invert(reported))
     place = table.schema.get_field_index("is_deleted")
@@ -217,45 +221,50 @@ def partition_ranges(
 
 
 def _of_partitions(
-    snapshot: MetadataSnapshot,
-    partitions: Sequence[PartitionPath],
-    column: str,
-    kind: pa.DataType,
+    snapshot: MetadataSnapshot, ids: pa.StringArray, column: str, kind: pa.DataType | None
 ) -> pa.Table:
-    """What is stated of a column, partition by partition."""
+    """What is stated of a column, partition by partition, each named by its id."""
     path = f"{snapshot.root}/{PARTITION_STATS}"
-    keys = [partition_stats_key(column, one) for one in partitions]
     wanted = _Column(id64(column), kind, of_files=False)
+    keys = pc.binary_join_element_wise(wanted.prefix, ids, "")
+    some = keys.to_pylist()
     tables: list[pa.Table] = []
     for group in snapshot.groups(PARTITION_STATS):
         # records of the log are merged with those of the base file; what it does not mention is
         # taken from there as it is
-        reported = {key: present(record) for key, record in group.changed(keys).items()}
+        is_few = len(some) <= _FEW_PARTITIONS
+        changes = group.changed(some) if is_few else group.changed_below(wanted.prefix)
+        reported = {key: present(record) for key, record in changes.items()}
         payloads = [record.payload if record is not None else None for record in reported.values()]
         stored = as_table([one if isinstance(one, ColumnRange) else None for one in payloads])
         changed = pa.table({"key": pa.array(reported, pa.string()), **_typed(stored, kind, path)})
         tables.append(changed)
-        if group.base is not None and len(reported) < len(keys):
-            rest = [key for key in keys if key not in reported]
-            prefixes = rest if len(rest) <= _FEW_PARTITIONS else [wanted.prefix]
-            found = _of_base(group.base, wanted, prefixes, group.base.reader.schema)
+        if group.base is not None:
+            rest = [key for key in some if key not in reported] if reported else some
+            found = _of_base(group.base, wanted, rest, group.base.reader.schema) if rest else None
             if found is not None:
                 tables.append(found.select(changed.column_names))
     table = pa.concat_tables(tables)
     # of several records of a key the first counts
-    places = pc.index_in(pa.array(keys, pa.string()), value_set=table["key"].combine_chunks())
-    return table.select(_STATED).take(places)
+    places = pc.index_in(keys, value_set=table["key"].combine_chunks())
+    stated = _STATED if kind is not None else _COUNTED
+    return table.select(stated).take(places)
+
+
+def _ids(partitions: pa.StringArray) -> pa.StringArray:
+    """The ids of partitions in keys."""
+    return id64_of_many(pc.if_else(pc.equal(partitions, ""), NO_PARTITION, partitions))
 
 
 class _Column(NamedTuple):
     """A column that is asked for.
 
-    ``prefix`` is what the keys of its statistics begin with; ``of_files`` is false for statistics
-    of partitions.
+    ``prefix`` is what the keys of its statistics begin with; ``kind`` is ``None`` where bounds do
+    not matter; ``of_files`` is false for statistics of partitions.
     """
 
     prefix: str
-    kind: pa.DataType
+    kind: pa.DataType | None
     of_files: bool
 
 
@@ -272,11 +281,12 @@ def _tables(
         gone: set[str] = set()
         base = group.base
         # neighbours of one schema are decoded at once
+        few = prefixes if len(prefixes) <= _FEW_PARTITIONS else [column.prefix]
         for schema, run in groupby(reversed(group.logs), key=_schema):
             some = list(run)
             gone.update(*(layer.deleted for layer in some))
             if schema is not None:
-                yield from _without(gone, _scanned(some, column, prefixes, schema))
+                yield from _without(gone, _scanned(some, column, few, schema))
         if base is not None:
             yield from _without(gone, _of_base(base, column, prefixes, base.reader.schema))
 
@@ -286,7 +296,9 @@ def _of_base(
 ) -> pa.Table | None:
     """Return a base file's statistics, of some partitions or all."""
     key = (layer.identity, column.prefix, str(column.kind))
-    if column.prefix not in prefixes and not SHARED.holds(key):
+    texts, whole = [prefix.encode() for prefix in prefixes], column.prefix.encode()
+    is_part = len(texts) <= _FEW_PARTITIONS or not layer.reader.is_most(texts, whole)
+    if is_part and not SHARED.holds(key):
         return _scanned([layer], column, prefixes, schema)
 
     def decode() -> pa.Table:
@@ -322,11 +334,13 @@ def _decoded(
 ) -> pa.Table:
     try:
         together = list(chain.from_iterable(entries for entries, _ in parts))
-        return _placed(decode_ranges(together, schema, parts[0][1]), column, parts[0][1])
+        found = decode_ranges(together, schema, parts[0][1], column.kind is not None)
+        return _placed(found, column, parts[0][1])
     except CorruptMetadataError:
         # one of the files is damaged, and has to be named
         for entries, path in parts:
-            _placed(decode_ranges(entries, schema, path), column, path)
+            has_bounds = column.kind is not None
+            _placed(decode_ranges(entries, schema, path, has_bounds), column, path)
         raise
 
 
@@ -335,7 +349,7 @@ def _placed(table: pa.Table, column: _Column, path: str) -> pa.Table:
     if not column.of_files:
         return pa.table(reported)
     begin = len(column.prefix)
-    partitions = pc.utf8_slice_codeunits(table["key"], begin, begin + _ID_LENGTH)
+    partitions = pc.utf8_slice_codeunits(table["key"], begin, begin + ID64_LETTERS)
     place = pc.binary_join_element_wise(partitions, table["file_name"], "")
     return pa.table({**reported, "place": place})
 
@@ -344,8 +358,10 @@ def _schema(layer: Layer) -> str | None:
     return None if layer.reader is None else layer.reader.schema
 
 
-def _typed(table: pa.Table, kind: pa.DataType, path: str) -> dict[str, pa.Array]:
+def _typed(table: pa.Table, kind: pa.DataType | None, path: str) -> dict[str, pa.Array]:
     counts = {name: table[name] for name in _COUNTED}
+    if kind is None:
+        return counts
     return {
         "minimum": bound_arrays(table, "min", kind, path),
         "maximum": bound_arrays(table, "max", kind, path),
