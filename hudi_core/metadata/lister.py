@@ -46,7 +46,7 @@ from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.schema.table_schema import COMMIT_TIME
-from hudi_core.storage.safe_path import UNSAFE
+from hudi_core.storage.safe_path import are_unsafe
 from hudi_core.view.storage_lister import StorageLister
 
 # --- the lists of files that the metadata table keeps, decoded into columns -----------------------
@@ -140,7 +140,7 @@ def read_lists(groups: Iterable[GroupReader], keys: Sequence[str]) -> FileColumn
 
 
 def partition_names(group: GroupReader) -> pa.StringArray | None:
-    """Return the partitions that the list of all of them has, each once; ``None`` without it.
+    """Return the partitions that the list of all of them has; ``None`` without it.
 
     That of the base file is read by columns, as it may have very many, and those of the log, which
     have the changes, one by one.
@@ -180,7 +180,7 @@ def _names_of_base(group: GroupReader) -> pa.StringArray | None:
         names = found.entries.texts(KEY, pa.string(), group.base.path)
     except CorruptMetadataError:
         return None
-    return pc.unique(names.filter(pc.invert(found.entries.numbers("isDeleted", pa.bool_()))))
+    return names.filter(pc.invert(found.entries.numbers("isDeleted", pa.bool_())))
 
 
 def _of_base(layer: BaseLayer, keys: Sequence[str]) -> FileColumns:
@@ -441,13 +441,13 @@ class MetadataLister(FileIndex):
         )
 
     def _partitions(self) -> Sequence[PartitionPath]:
-        return sorted(map(PartitionPath, self._paths().to_pylist()))
+        return sorted(set(map(PartitionPath, self._paths().to_pylist())))
 
     def _paths(self) -> pa.StringArray:
         with self.client.meter.time(Metric.LOOKUP_PARTITIONS):
             names = self._known
             is_root = pc.equal(names, NO_PARTITION)
-            is_unsafe = pc.and_not(pc.match_substring_regex(names, UNSAFE), is_root)
+            is_unsafe = pc.and_not(are_unsafe(names), is_root)
             for name in names.filter(is_unsafe).to_pylist():
                 raise self._damaged(f"{name!r} is not a path of a partition")
             return pc.if_else(is_root, "", names)
@@ -465,7 +465,7 @@ class MetadataLister(FileIndex):
 
     @cached_property
     def _known(self) -> pa.StringArray:
-        """Names of the partitions, each once."""
+        """Names of the partitions."""
         found = partition_names(self.snapshot.group_of(FILES, ALL_PARTITIONS))
         if found is None:
             raise self._damaged("it has no list of partitions")

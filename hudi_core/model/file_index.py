@@ -44,7 +44,7 @@ class FileIndex(Protocol):
         ...
 
     def partition_paths(self) -> pa.StringArray:
-        """The partitions of :meth:`list_partitions` as an array, in any order.
+        """The partitions of :meth:`list_partitions` as an array, in any order, perhaps twice.
 
         Worth overriding where very many are known without an object for each: queries with a
         filter on partitions ask it.

@@ -93,7 +93,7 @@ class PartitionPruner:
             return tuple(index.list_partitions())
         paths = index.partition_paths()
         kept = paths.filter(pa.array(self._mask(paths, wanted))).to_pylist()
-        return self._whole(sorted(map(PartitionPath, kept)), wanted)
+        return self._whole(sorted(set(map(PartitionPath, kept))), wanted)
 
     def _concerns(self, wanted: Filter) -> bool:
         """Whether paths say anything about a filter."""

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from hudi_core.errors import PartitionValueError
 from hudi_core.model.files import PartitionPath
-from hudi_core.storage.safe_path import UNSAFE, require_safe_folder
+from hudi_core.storage.safe_path import are_unsafe, require_safe_folder
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """Name of the folder that holds the rows whose partition value is null."""
@@ -114,7 +114,7 @@ class PartitionPathCodec:
 
         The other paths are for :meth:`decode`.
         """
-        regular = pc.invert(pc.match_substring_regex(paths, UNSAFE))
+        regular = pc.invert(are_unsafe(paths))
         if self._url_encode:
             regular = pc.and_(regular, pc.invert(pc.match_substring(paths, "%")))
         segments = [paths]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.errors import CorruptMetadataError, StorageError, UnsafePathError
 
-UNSAFE: Final = r"(^|/)\.{0,2}(/|$)|\x00"
-"""Matches the paths that :func:`require_safe_path` refuses."""
+_UNSAFE: Final = r"(^|/)\.{0,2}(/|$)|\x00"
+_ODD: Final = ("//", "/.", "\0")
 
 
 def require_safe_path(path: str) -> str:
@@ -30,6 +34,16 @@ def require_safe_path(path: str) -> str:
         if segment in ("", ".", ".."):
             raise UnsafePathError(path, f"it has a segment {segment!r}", "Paths go downwards only.")
     return path
+
+
+def are_unsafe(paths: pa.StringArray) -> pa.BooleanArray:
+    """Mask of the paths that :func:`require_safe_path` refuses."""
+    odd = [pc.match_substring(paths, one) for one in _ODD]
+    odd += [pc.starts_with(paths, "."), pc.starts_with(paths, "/"), pc.ends_with(paths, "/")]
+    maybe = reduce(pc.or_, odd, pc.equal(paths, ""))
+    if not pc.any(maybe).as_py():
+        return maybe
+    return pc.match_substring_regex(paths, _UNSAFE)
 
 
 def require_safe_folder(path: str) -> str:

@@ -21,7 +21,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.hfile.block import KEY_TAIL, damaged
@@ -30,6 +33,9 @@ from hudi_core.protobuf import WireError, take
 _PLACE: Final = struct.Struct(">qi")
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
+_ONE_BYTE: Final = 127
+"""The greatest length that one byte says."""
+Ints = npt.NDArray[np.int64]
 
 
 class IndexEntry(NamedTuple):
@@ -58,6 +64,86 @@ def index_key(row: bytes, full: bool) -> bytes:
     With the rest of the cell's key or not.
     """
     return _INT16.pack(len(row)) + row + (KEY_TAIL if full else b"")
+
+
+class DataIndex:
+    """The data blocks of a file: their first keys, their places and sizes.
+
+    Of a million files the index has twenty thousand blocks, and a lookup needs a few: where all
+    keys have one length, as those of statistics have, none is made before it is looked at.
+    """
+
+    def __init__(self, keys: Sequence[bytes], offsets: Ints, sizes: Ints) -> None:
+        self.keys, self._offsets, self._sizes = keys, offsets, sizes
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, number: int) -> IndexEntry:
+        return IndexEntry(self.keys[number], int(self._offsets[number]), int(self._sizes[number]))
+
+    @classmethod
+    def of_entries(cls, entries: Sequence[IndexEntry], path: str) -> DataIndex:
+        """The index of entries whose keys are as they are written."""
+        keys = [row_of(key, path) for key, _, _ in entries]
+        if any(low > high for low, high in pairwise(keys)):
+            raise damaged(path, "the keys of its index are not in order")
+        offsets = np.array([one.offset for one in entries], np.int64)
+        return cls(keys, offsets, np.array([one.size for one in entries], np.int64))
+
+    @classmethod
+    def of_even(cls, content: bytes, count: int, end: int, path: str) -> DataIndex | None:
+        """The index of a root whose keys have one length; ``None`` where they may not have.
+
+        What is damaged is left to :func:`decode_root_index`, which says how.
+        """
+        start = _PLACE.size + 1
+        width = content[start - 1] if count and len(content) > start else 0
+        if not _INT16.size < width <= _ONE_BYTE or len(content) != count * (start + width):
+            return None
+        entries = np.frombuffer(content, np.uint8).reshape(count, start + width)
+        offsets = entries[:, :8].copy().view(">i8")[:, 0].astype(np.int64)
+        sizes = entries[:, 8:12].copy().view(">i4")[:, 0].astype(np.int64)
+        length = int(_INT16.unpack_from(content, start)[0])
+        if not 0 < length <= width - _INT16.size or (entries[:, start - 1] != width).any():
+            return None
+        if (entries[:, start : start + _INT16.size] != entries[0, start : start + 2]).any():
+            return None
+        begin = start + _INT16.size
+        keys = entries[:, begin : begin + length].copy()
+        texts = keys.view(f"S{length}")[:, 0]
+        ends = offsets + sizes
+        if (
+            (texts[:-1] > texts[1:]).any()
+            or offsets[0] < 0
+            or (sizes < 0).any()
+            or ends.max() > end
+            or (ends[:-1] > offsets[1:]).any()
+        ):
+            return None
+        return cls(_EvenKeys(keys.tobytes(), length), offsets, sizes)
+
+
+class _EvenKeys(Sequence[bytes]):
+    """Keys of one length, one behind the other."""
+
+    def __init__(self, content: bytes, width: int) -> None:
+        self._content, self._width = content, width
+
+    def __len__(self) -> int:
+        return len(self._content) // self._width
+
+    @overload
+    def __getitem__(self, number: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[bytes]: ...
+
+    def __getitem__(self, number: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        begin = range(len(self))[number] * self._width
+        return self._content[begin : begin + self._width]
 
 
 def row_of(key: bytes, path: str) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Final, Protocol
 
 import numpy as np
@@ -27,6 +26,7 @@ from hudi_core.metadata.hfile.block import (
     decode_cells,
 )
 from hudi_core.metadata.hfile.index import (
+    DataIndex,
     IndexEntry,
     decode_lower_index,
     decode_root_index,
@@ -129,13 +129,8 @@ class HFileReader:
             entry.key: entry
             for entry in decode_root_index(meta.content, self.trailer.meta_index_count, begin, path)
         }
-        has_levels = self.trailer.index_levels > 1
-        self._blocks = self._data_blocks(
-            decode_root_index(
-                root.content, self.trailer.data_index_count, begin, path, more=has_levels
-            )
-        )
-        self._first_keys = [block.key for block in self._blocks]
+        self._blocks = self._data_blocks(root.content)
+        self._first_keys = self._blocks.keys
 
     @classmethod
     def from_bytes(cls, data: bytes, path: str) -> HFileReader:
@@ -300,13 +295,14 @@ class HFileReader:
 
     # --- blocks ---------------------------------------------------------------
 
-    def _data_blocks(self, roots: Sequence[IndexEntry]) -> list[IndexEntry]:
-        """Return data block entries through all levels.
-
-        With their first keys as rows.
-        """
-        entries = list(roots)
-        end = self.trailer.load_on_open_offset
+    def _data_blocks(self, content: bytes) -> DataIndex:
+        """Return the data blocks through all levels."""
+        end, count = self.trailer.load_on_open_offset, self.trailer.data_index_count
+        has_levels = self.trailer.index_levels > 1
+        even = None if has_levels else DataIndex.of_even(content, count, end, self._path)
+        if even is not None:
+            return even
+        entries = decode_root_index(content, count, end, self._path, more=has_levels)
         for level in range(self.trailer.index_levels - 1, 0, -1):
             magic = LEAF_INDEX_MAGIC if level == 1 else MIDDLE_INDEX_MAGIC
             require_ordered_blocks(entries, self._path)
@@ -315,12 +311,7 @@ class HFileReader:
                 lower += decode_lower_index(self._read_block(entry, magic), end, self._path)
             entries = lower
         require_ordered_blocks(entries, self._path)
-        blocks = [
-            IndexEntry(row_of(key, self._path), offset, size) for key, offset, size in entries
-        ]
-        if any(low.key > high.key for low, high in pairwise(blocks)):
-            raise damaged(self._path, "the keys of its index are not in order")
-        return blocks
+        return DataIndex.of_entries(entries, self._path)
 
     def _load(self, numbers: Sequence[int]) -> Iterator[tuple[int, Cells]]:
         """Yield the cells of some data blocks, by ascending number."""
