@@ -165,9 +165,7 @@ class Probe:
 
 
 STEPS = {
-    name: getattr(Probe, name).__doc__ or ""
-    for name in vars(Probe)
-    if not name.startswith("_")
+    name: getattr(Probe, name).__doc__ or "" for name in vars(Probe) if not name.startswith("_")
 }
 _counts = dict.fromkeys(_REQUESTS, 0)
 

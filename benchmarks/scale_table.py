@@ -24,6 +24,7 @@ import pyarrow as pa
 import hudi_core as hudi
 from hudi_core.avro.wrappers import Wrapped
 from hudi_core.hashing.java_hash import shards_of
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 from hudi_core.metadata.index_definitions import read_definitions
@@ -38,7 +39,6 @@ from hudi_core.metadata.log.records import (
 )
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
 from hudi_core.metadata.table import metadata_client
-from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import next_instant_time
@@ -194,9 +194,7 @@ class _MadeUp:
         assert count == 1 + shard
         days = [one.decode() for one in self._days]
         everything = FileList({one: FileEntry(0) for one in days})
-        yield encoder.encode(
-            MetadataRecord(ALL_PARTITIONS, RecordType.ALL_PARTITIONS, everything)
-        )
+        yield encoder.encode(MetadataRecord(ALL_PARTITIONS, RecordType.ALL_PARTITIONS, everything))
         names = [f"{number:0{self._names.itemsize}}" for number in range(IN_PARTITION)]
         like = FileList({name: FileEntry(FILE_BYTES) for name in names})
         _, text = encoder.encode(MetadataRecord("", RecordType.FILES, like))
@@ -253,7 +251,9 @@ class _MadeUp:
         if width == 1:
             begin = FIRST_CLOCK + (ordinals * _STRIDE) % self._files
             return begin, begin
-        return np.full(len(ordinals), FIRST_CLOCK), np.full(len(ordinals), FIRST_CLOCK + self._files)
+        return np.full(len(ordinals), FIRST_CLOCK), np.full(
+            len(ordinals), FIRST_CLOCK + self._files
+        )
 
 
 def _ranges(
@@ -266,7 +266,9 @@ def _ranges(
 ) -> Bytes:
     """Encoded ranges, one a row."""
     is_text = lows.dtype.kind == "S"
-    stated = [b"L" * lows.itemsize, b"H" * lows.itemsize] if is_text else [_varint(_LOW), _varint(_HIGH)]
+    stated = (
+        [b"L" * lows.itemsize, b"H" * lows.itemsize] if is_text else [_varint(_LOW), _varint(_HIGH)]
+    )
     wrapped = (
         [Wrapped("StringWrapper", one.decode()) for one in stated]
         if is_text
@@ -275,7 +277,13 @@ def _ranges(
     name = b"N" * names.itemsize
     count = 1 if kind is RecordType.COLUMN_STATS else IN_PARTITION
     like = ColumnRange(
-        name.decode(), column, *wrapped, count, 0, 100 * count, 100 * count,
+        name.decode(),
+        column,
+        *wrapped,
+        count,
+        0,
+        100 * count,
+        100 * count,
         is_tight_bound=kind is RecordType.PARTITION_STATS,
     )
     _, text = encoder.encode(MetadataRecord("", kind, like))

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import compress
 from typing import Final, TypeVar
 
 import numpy as np
@@ -333,6 +334,14 @@ class MetadataLister(FileIndex):
             return super().partition_paths()
         return self._with_fallback(FILES, self._paths, lambda one: one.partition_paths())
 
+    def partitions_among(self, partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
+        """Those of some partitions that there are; of the others nothing is read."""
+        if not self.client.config.is_partitioned:
+            return super().partitions_among(partitions)
+        return self._with_fallback(
+            FILES, lambda: self._among(partitions), lambda one: one.partitions_among(partitions)
+        )
+
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
@@ -442,6 +451,14 @@ class MetadataLister(FileIndex):
 
     def _partitions(self) -> Sequence[PartitionPath]:
         return sorted(set(map(PartitionPath, self._paths().to_pylist())))
+
+    def _among(self, partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
+        names = [partition_name(path) for path in partitions]
+        with self.client.meter.time(Metric.LOOKUP_PARTITIONS):
+            found = read_lists(self.snapshot.groups(FILES), names)
+        if not len(found.partitions):
+            return super().partitions_among(partitions)
+        return list(compress(partitions, found.known(names).to_pylist()))
 
     def _paths(self) -> pa.StringArray:
         with self.client.meter.time(Metric.LOOKUP_PARTITIONS):

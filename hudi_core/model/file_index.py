@@ -51,6 +51,14 @@ class FileIndex(Protocol):
         """
         return pa.array(self.list_partitions(), pa.string())
 
+    def partitions_among(self, partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
+        """Those of some partitions that there are, in their order.
+
+        Worth overriding where that is known without a list of all.
+        """
+        known = frozenset(self.list_partitions())
+        return [path for path in partitions if path in known]
+
     @abstractmethod
     def list_files(
         self, partitions: Sequence[PartitionPath]

@@ -6,7 +6,7 @@ of a filter that cannot be taken apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -39,8 +39,11 @@ from hudi_core.read.predicate import (
     OneOf,
     Or,
     Predicate,
+    Values,
     can_match,
     columns_of,
+    flattened,
+    values_of,
 )
 from hudi_core.schema.arrow_types import is_text, walk
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
@@ -243,7 +246,6 @@ def _internal(value: pa.Scalar) -> Scalar | None:
 # one spelling are made into keys: strings and integers.
 
 
-Values = frozenset[Any]
 Keys = frozenset[str]
 
 
@@ -327,19 +329,3 @@ class KeyFilter:
             except (InvalidOptionError, RecordKeyError):
                 return None  # no row has such a key, or keys are not made here
         return Keys(keys)
-
-
-def values_of(predicate: Comparison | OneOf) -> Values | None:
-    """Values of which a column has one where a predicate holds."""
-    if isinstance(predicate, OneOf):
-        return Values(predicate.values.to_pylist())
-    return Values([predicate.value.as_py()]) if predicate.op == "=" else None
-
-
-def flattened(parts: Sequence[Predicate]) -> Iterator[Predicate]:
-    """Yield what all have to hold, without further :class:`And` among them."""
-    for part in parts:
-        if isinstance(part, And):
-            yield from flattened(part.parts)
-        else:
-            yield part

@@ -88,6 +88,9 @@ class _RememberedIndex(FileIndex):
             ("partition paths",), self._index.partition_paths, lambda found: int(found.nbytes)
         )
 
+    def partitions_among(self, partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
+        return self._index.partitions_among(partitions)
+
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:

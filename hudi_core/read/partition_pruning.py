@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Final
@@ -20,8 +21,18 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.read.filters import Filter
-from hudi_core.read.predicate import can_match, is_whole
+from hudi_core.read.predicate import (
+    And,
+    Comparison,
+    OneOf,
+    Predicate,
+    can_match,
+    flattened,
+    is_whole,
+    values_of,
+)
 from hudi_core.schema.table_schema import PARTITION_PATH
+from hudi_core.storage.partition_path import DEFAULT_PARTITION
 
 _KEYGEN_PROPERTIES: Final = frozenset(
     {"hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"}
@@ -32,6 +43,9 @@ _CERTAIN: Final = (
     (pa.types.is_date32, r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"),
 )
 """Texts that mean one value of a type."""
+_PLAIN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_ -]*")
+"""Strings of which no writer escapes anything."""
+_MOST_NAMED: Final = 100
 
 
 class PartitionPruner:
@@ -48,6 +62,7 @@ class PartitionPruner:
         self._fields = config.partition_fields
         self._schema = schema
         self._codec = path_codec(config)
+        self._is_hive_style = config.hive_style
         # a table of an early release that does not name its key generator may have any
         named = not config.raw or not _KEYGEN_PROPERTIES.isdisjoint(config.raw)
         each_once = len(set(self._fields)) == len(self._fields)
@@ -87,13 +102,38 @@ class PartitionPruner:
     def of_index(self, index: FileIndex, wanted: Filter | None) -> tuple[PartitionPath, ...]:
         """The partitions of an index that may hold wanted rows, sorted.
 
-        Of the others no object is made.
+        Of the others no object is made, and where the filter names the values they are not read.
         """
         if wanted is None or not self._concerns(wanted):
             return tuple(index.list_partitions())
+        if (named := self._named(wanted.predicate)) is not None:
+            return self.keep(sorted(set(index.partitions_among(named))), wanted)
         paths = index.partition_paths()
         kept = paths.filter(pa.array(self._mask(paths, wanted))).to_pylist()
         return self._whole(sorted(set(map(PartitionPath, kept))), wanted)
+
+    def _named(self, predicate: Predicate) -> Sequence[PartitionPath] | None:
+        """All partitions that can hold a wanted row, whichever there are; ``None`` where unknown.
+
+        Only of a string that is the whole path, spelled by every writer alike, it is known: a
+        table may have others beside, of nulls, and of dates whose dashes are folders.
+        """
+        (field,) = self._fields if len(self._fields) == 1 else (None,)
+        if field not in self.identity or self._is_hive_style or field not in self._schema.names:
+            return None
+        if not pa.types.is_string(self._schema.field(field).type):
+            return None
+        parts = flattened(predicate.parts) if isinstance(predicate, And) else [predicate]
+        for part in parts:
+            if not isinstance(part, Comparison | OneOf) or part.column != field:
+                continue
+            values = values_of(part)
+            if values is not None and len(values) <= _MOST_NAMED:
+                if not all(_PLAIN.fullmatch(value or "") for value in values):
+                    return None
+                spelled = {text for value in values for text in (value, value.replace("-", "/"))}
+                return [PartitionPath(text) for text in (*sorted(spelled), DEFAULT_PARTITION)]
+        return None
 
     def _concerns(self, wanted: Filter) -> bool:
         """Whether paths say anything about a filter."""

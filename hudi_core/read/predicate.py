@@ -7,7 +7,7 @@ goes; the rest becomes :class:`Anything`, which excludes nothing.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -130,6 +130,25 @@ def any_of(*parts: Predicate) -> Predicate:
 def not_of(inner: Predicate) -> Predicate:
     """The negation of a predicate; of a negation what it negates."""
     return inner.inner if isinstance(inner, Not) else Not(inner)
+
+
+Values: TypeAlias = frozenset[Any]
+
+
+def values_of(predicate: Comparison | OneOf) -> Values | None:
+    """Values of which a column has one where a predicate holds."""
+    if isinstance(predicate, OneOf):
+        return Values(predicate.values.to_pylist())
+    return Values([predicate.value.as_py()]) if predicate.op == "=" else None
+
+
+def flattened(parts: Sequence[Predicate]) -> Iterator[Predicate]:
+    """Yield what all have to hold, without further :class:`And` among them."""
+    for part in parts:
+        if isinstance(part, And):
+            yield from flattened(part.parts)
+        else:
+            yield part
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import CorruptMetadataError, StorageError, UnsafePathError
 
 _UNSAFE: Final = r"(^|/)\.{0,2}(/|$)|\x00"
-_ODD: Final = ("//", "/.", "\0")
+_ODD: Final = (b"//", b"/.", b"\0")
 
 
 def require_safe_path(path: str) -> str:
@@ -38,12 +38,22 @@ def require_safe_path(path: str) -> str:
 
 def are_unsafe(paths: pa.StringArray) -> pa.BooleanArray:
     """Mask of the paths that :func:`require_safe_path` refuses."""
-    odd = [pc.match_substring(paths, one) for one in _ODD]
-    odd += [pc.starts_with(paths, "."), pc.starts_with(paths, "/"), pc.ends_with(paths, "/")]
-    maybe = reduce(pc.or_, odd, pc.equal(paths, ""))
-    if not pc.any(maybe).as_py():
-        return maybe
-    return pc.match_substring_regex(paths, _UNSAFE)
+    if _may_be_unsafe(paths.cast(pa.large_binary())):
+        return pc.match_substring_regex(paths, _UNSAFE)
+    return pa.array(np.zeros(len(paths), np.bool_))
+
+
+def _may_be_unsafe(paths: pa.LargeBinaryArray) -> bool:
+    """Whether a path may be refused, by all their bytes together."""
+    _, ends, content = paths.buffers()
+    places = np.frombuffer(ends, np.int64)[paths.offset :][: len(paths) + 1]
+    if not len(paths) or paths.null_count or (places[1:] == places[:-1]).any():
+        return True
+    text = content[int(places[0]) : int(places[-1])].to_pybytes()
+    letters = np.frombuffer(text, np.uint8)
+    first, last = letters[places[:-1] - places[0]], letters[places[1:] - places[0] - 1]
+    is_odd = np.isin(first, (ord("."), ord("/"))).any() or (last == ord("/")).any()
+    return bool(is_odd) or any(one in text for one in _ODD)
 
 
 def require_safe_folder(path: str) -> str:

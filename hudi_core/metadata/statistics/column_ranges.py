@@ -90,9 +90,7 @@ def decode_ranges(
     return table.add_column(0, "key", keys)
 
 
-def _columns(
-    found: Columns, deleted: pa.Array, path: str, has_bounds: bool
-) -> dict[str, pa.Array]:
+def _columns(found: Columns, deleted: pa.Array, path: str, has_bounds: bool) -> dict[str, pa.Array]:
     columns = {
         "file_name": found.texts(f"{_STATS}.fileName", pa.string(), path),
         "column_name": found.texts(f"{_STATS}.columnName", pa.string(), path),
@@ -182,9 +180,7 @@ def _of_files(
         return None
     # newer statistics come first, and of several the first is found
     table = pa.concat_tables(tables)
-    wanted = pc.binary_join_element_wise(
-        hashes.take(pa.array(files.owners)), files.names, ""
-    )
+    wanted = pc.binary_join_element_wise(hashes.take(pa.array(files.owners)), files.names, "")
     places = pc.index_in(wanted, value_set=table["place"].combine_chunks())
     return table.select(_STATED).take(places)
 
