@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from itertools import islice
 from pathlib import Path
@@ -38,6 +39,7 @@ from hudi_core.metadata.statistics.range_cache import SHARED
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.timeline.serde import decode_commit, encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.conflicts import require_no_conflicts
 
@@ -47,6 +49,7 @@ _REQUESTS = {
     "writes": ("put", "put_if_absent", "compare_and_set", "link"),
     "deletes": ("delete", "delete_tree", "discard"),
 }
+_NO_COMPACTION = {"hoodie.metadata.compact.max.delta.commits": "1000"}
 _MIDDLE = 500
 """A partition whose files are not there."""
 
@@ -80,6 +83,26 @@ class Probe:
         """Open, and plan to read a value that every partition may have, and one file does."""
         return self._planned([(NOISE, "=", FIRST_CLOCK)])
 
+    def commit_file(self) -> int:
+        """Write and read the metadata of a commit of as many files as the table has."""
+        client = open_table(self._path, QUICK).client
+        writes = client.timeline().completed_writes()
+        metadata = client.read_commit(writes[0])
+        (like, *_), *_ = metadata.partition_to_write_stats.values()
+        files = int(Path(self._path, "files").read_text())
+        stats = {
+            day(path): tuple(
+                replace(like, path=f"{day(path)}/{number:040}.parquet", partition_path=day(path))
+                for number in range(IN_PARTITION)
+            )
+            for path in range(files // IN_PARTITION)
+        }
+        commit = replace(metadata, partition_to_write_stats=stats)
+        _forget()
+        with _measured(self._own):
+            found = decode_commit(encode(commit), "commit")
+        return sum(1 for _ in found.stats)
+
     def first_splits(self) -> int:
         """Open, and plan the first hundred splits of a scan of everything."""
         with hudi.Connector().scan(self._path) as source:
@@ -92,9 +115,16 @@ class Probe:
 
     def upsert(self) -> int:
         """Open, and update a row in each of twenty files in twenty partitions."""
+        return self._upsert(_NO_COMPACTION)
+
+    def compaction(self) -> int:
+        """The same, and compact the metadata table, as every tenth commit does."""
+        return self._upsert({"hoodie.metadata.compact.max.delta.commits": "1"})
+
+    def _upsert(self, options: dict[str, str]) -> int:
         self._round += 1
         given = rows(REAL, 1, self._round % CLOCKS_A_FILE)
-        return int(hudi.Table.open(self._path).upsert(given, options=QUICK).updated)
+        return int(hudi.Table.open(self._path).upsert(given, options=QUICK | options).updated)
 
     def insert(self) -> int:
         """Open, and insert a row into each of twenty partitions."""
@@ -102,7 +132,8 @@ class Probe:
         given = rows(REAL, 1)
         ids = pa.array([f"{self._round:06}{number:06}" for number in range(REAL)])
         given = given.set_column(0, "id", pa.array([f"n{one.as_py()}" for one in ids]))
-        return int(hudi.Table.open(self._path).insert(given, options=QUICK).inserted)
+        table = hudi.Table.open(self._path)
+        return int(table.insert(given, options=QUICK | _NO_COMPACTION).inserted)
 
     def clean(self) -> int:
         """Update twenty files three times, and clean what is no longer needed (measured alone)."""
@@ -202,6 +233,7 @@ def _measured(found: dict[str, Any]) -> Iterator[None]:
     found["seconds"] = time.perf_counter() - began
     found["work"] = time.process_time() - worked
     found["bytes"] = resident("VmHWM") - before
+    found["peak"] = resident("VmHWM")
     found["requests"] = dict(_counts)
 
 
