@@ -400,10 +400,10 @@ def _decimals(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
 
 # --- one map field of many records, decoded into columns ------------------------------------------
 # Entries have no fixed size, so each begins where the one before it ends. To find them all in a few
-# steps they are guessed: where a key ends is looked for by how the first key ends (``.parquet``), or
-# in a single record by the two bytes behind it. Whether these are the entries is decided by their
-# lengths, each of which has to lead to the next. Other maps are left to who decodes record by
-# record.
+# steps they are guessed: where a key ends is looked for by how the first key ends (``.parquet``),
+# or in a single record by the two bytes behind it. Whether these are the entries is decided by
+# their lengths, each of which has to lead to the next. Other maps are left to who decodes record
+# by record.
 
 
 KEY = "key"

@@ -81,6 +81,12 @@ class ProposedQuery(SnapshotQuery):
         own = {name.instant for some in logs.values() for log in some if (name := _log(log.path))}
         return ReadPlan(tuple(files), before.schema, timeline=_Committed(self._timeline, own))
 
+    def plans(
+        self, as_of: str | None = None, row_filter: RowFilter | Filter | None = None
+    ) -> Iterator[ReadPlan]:
+        """Yield :meth:`plan`, as a whole."""
+        yield self.plan(as_of, row_filter)
+
     @property
     def _logs(self) -> dict[FileGroupId, list[FileStatus]]:
         """The new logs by file group."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import compress
+from itertools import chain, compress
 from typing import Final
 
 import pyarrow as pa
@@ -36,6 +36,7 @@ from hudi_core.model.ranges import ValueRanges
 from hudi_core.read.changes.net_changes import StateDiff, require_no_change_column
 from hudi_core.read.file_pruning import (
     KeyFilter,
+    Kinds,
     by_expressions,
     groups_with_values,
     prune,
@@ -50,7 +51,7 @@ from hudi_core.read.path_pattern import PathPattern, require_named
 from hudi_core.read.plan import PlannedSlice, ReadPlan, planned_slice, read_schema
 from hudi_core.read.predicate import Predicate
 from hudi_core.read.query_times import snapshot_time
-from hudi_core.read.scan import file_scan, scan
+from hudi_core.read.scan import file_scan
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery.lost_completion import require_none_lost
@@ -58,6 +59,8 @@ from hudi_core.view.file_system import FileSystemView, replaced_groups, written_
 
 PartitionTexts = Mapping[PartitionPath, Mapping[str, str | None]]
 """Strings of partition paths by partition field."""
+_PARTITIONS_AT_A_TIME: Final = 1000
+"""Partitions whose files are planned together where rows are read as a stream."""
 _FIRST_BATCH_ROWS: Final = 1 << 17
 """Arrow's own default."""
 
@@ -131,6 +134,34 @@ class SnapshotQuery:
             return self._known.plan(lambda: self._plan_of(self.file_slices(), None))
         until = None if as_of is None else snapshot_time(self.client, self._timeline, as_of)
         return self._plan_of(self.file_slices(as_of, row_filter, within), until)
+
+    def plans(
+        self, as_of: str | None = None, row_filter: RowFilter | Filter | None = None
+    ) -> Iterator[ReadPlan]:
+        """Yield what :meth:`plan` returns in parts, in order; at least one.
+
+        Where a filter leaves no files out but by their partitions, those of so many partitions at a
+        time are planned: the files of the whole table are never there together.
+        """
+        wanted = to_filter(row_filter, self.schema)
+        if wanted is not None and self._kinds(wanted):
+            yield self.plan(as_of, wanted)
+            return
+        partitions = self.partitions(wanted)
+        if len(partitions) <= _PARTITIONS_AT_A_TIME:
+            yield self.plan(as_of, row_filter)
+            return
+        until = self.state(as_of, wanted)
+        self._require_none_lost(until)
+        for begin in range(0, len(partitions), _PARTITIONS_AT_A_TIME):
+            some = partitions[begin : begin + _PARTITIONS_AT_A_TIME]
+            yield self._plan_of(self._view_of({}).latest_slices(some, until), until)
+
+    def _kinds(self, wanted: Filter) -> Kinds:
+        """The columns of a filter that may have ranges."""
+        # of columns known from paths, ranges say no more
+        known = self.pruner.identity | self.client.config.former_names
+        return ranged_columns(wanted.predicate, self.schema, known)
 
     def _plan_of(self, slices: Sequence[FileSlice], until: InstantTime | None) -> ReadPlan:
         files = tuple(self.planned_slices(slices, until))
@@ -229,7 +260,18 @@ class SnapshotQuery:
     ) -> pa.RecordBatchReader:
         """Return the rows; see :meth:`plan` and :func:`hudi_core.read.scan.scan`."""
         wanted = to_filter(row_filter, self.schema)
-        return scan(self.client, self.plan(as_of, wanted), columns, wanted, batch_rows)
+        plans = self.plans(as_of, wanted)
+        first = next(plans)
+        scanned = file_scan(self.client, first, columns, wanted, batch_rows)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from scanned.read(first.files)
+            for plan in plans:
+                yield from file_scan(self.client, plan, columns, wanted, batch_rows).read(
+                    plan.files
+                )
+
+        return pa.RecordBatchReader.from_batches(scanned.output_schema, batches())
 
     def count(self, row_filter: RowFilter | Filter | None = None, as_of: str | None = None) -> int:
         """Return the number of rows; see :meth:`plan`.
@@ -238,17 +280,16 @@ class SnapshotQuery:
         that is archived, or does not record them, the footer of the file is read.
         """
         wanted = to_filter(row_filter, self.schema)
-        plan = self.plan(as_of, wanted)
         counted: int = 0
         if wanted is None:
+            plan = self.plan(as_of)
             files = ((file.instant, file.path) for file in plan.files if not file.logs)
             counted = sum(row_counts(self.client, self._timeline, files).values())
             plan = replace(plan, files=tuple(file for file in plan.files if file.logs))
             one = file_scan(self.client, plan, plan.schema.names[-1:], None)
             return counted + sum(self.client.run_map(one.row_count, plan.files))
-        needed = sorted(wanted.columns) or plan.schema.names[-1:]
-        rows = scan(self.client, plan, needed[:1], wanted)
-        for batch in rows:
+        needed = sorted(wanted.columns) or self.schema.names[-1:]
+        for batch in self.to_arrow(needed[:1], wanted, as_of):
             counted += batch.num_rows
         return counted
 
@@ -271,21 +312,26 @@ class SnapshotQuery:
     ) -> pa.RecordBatchReader:
         """Return the rows of :meth:`head` as a stream."""
         wanted = to_filter(row_filter, self.schema)
-        plan = self.plan(as_of, wanted)
-        scanned = file_scan(
-            self.client, plan, columns, wanted, min(max(1, rows), _FIRST_BATCH_ROWS)
-        )
+        batch_rows = min(max(1, rows), _FIRST_BATCH_ROWS)
+        plans = self.plans(as_of, wanted)
+        begin = next(plans)
+        output = file_scan(self.client, begin, columns, wanted, batch_rows).output_schema
+
+        def found() -> Iterator[pa.RecordBatch]:
+            for plan in chain([begin], plans):
+                scanned = file_scan(self.client, plan, columns, wanted, batch_rows)
+                for file in plan.files:
+                    yield from scanned.read([file])
 
         def batches() -> Iterator[pa.RecordBatch]:
             missing = rows
-            for file in plan.files if rows > 0 else ():
-                for batch in scanned.read([file]):
-                    yield batch.slice(0, missing)
-                    missing -= batch.num_rows
-                    if missing <= 0:
-                        return
+            for batch in found() if rows > 0 else ():
+                yield batch.slice(0, missing)
+                missing -= batch.num_rows
+                if missing <= 0:
+                    return
 
-        return pa.RecordBatchReader.from_batches(scanned.output_schema, batches())
+        return pa.RecordBatchReader.from_batches(output, batches())
 
     def diff(
         self, before: str, after: str | None = None, columns: Sequence[str] | None = None
@@ -366,6 +412,13 @@ class SnapshotQuery:
             if one.log_files or (one.base_file and one.base_file.path in may_match)
         )
 
+    def _files_of(self, within: Sequence[PartitionPath] | None) -> FileSystemView:
+        """The view to ask, which keeps all that it was asked for.
+
+        Who names partitions goes through very many, some at a time.
+        """
+        return self.view if within is None else self._view_of({})
+
     def _latest_slices(self) -> tuple[FileSlice, ...]:
         self._require_none_lost(None)
         return self.view.latest_slices()
@@ -394,7 +447,7 @@ class SnapshotQuery:
             if time is None and within is None:
                 return self._known.slices(self._latest_slices)
             self._require_none_lost(time)
-            return self.view.latest_slices(within, time)
+            return self._files_of(within).latest_slices(within, time)
         self._require_none_lost(time)
         index, predicate = self._known.over(self._index), wanted.predicate
         if within is None:
@@ -405,11 +458,9 @@ class SnapshotQuery:
             found = self._located(located, partitions, wanted)
             if found is not None:
                 return found
-        # of columns known from paths, ranges say no more
-        known = self.pruner.identity | self.client.config.former_names
-        kinds = ranged_columns(predicate, self.schema, known)
+        kinds = self._kinds(wanted)
         if not kinds:
-            return self.view.latest_slices(partitions, time)
+            return self._files_of(within).latest_slices(partitions, time)
         if time is None and len(partitions) > 1:  # ranges of partitions are of present rows
             of_partitions = partial(index.partition_ranges, partitions)
             mask = prune(predicate, kinds, len(partitions), of_partitions)

@@ -92,7 +92,7 @@ class DataIndex:
         return cls(keys, offsets, np.array([one.size for one in entries], np.int64))
 
     @classmethod
-    def of_even(cls, content: bytes, count: int, end: int, path: str) -> DataIndex | None:
+    def of_even(cls, content: bytes, count: int, end: int) -> DataIndex | None:
         """The index of a root whose keys have one length; ``None`` where they may not have.
 
         What is damaged is left to :func:`decode_root_index`, which says how.

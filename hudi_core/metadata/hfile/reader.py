@@ -299,7 +299,7 @@ class HFileReader:
         """Return the data blocks through all levels."""
         end, count = self.trailer.load_on_open_offset, self.trailer.data_index_count
         has_levels = self.trailer.index_levels > 1
-        even = None if has_levels else DataIndex.of_even(content, count, end, self._path)
+        even = None if has_levels else DataIndex.of_even(content, count, end)
         if even is not None:
             return even
         entries = decode_root_index(content, count, end, self._path, more=has_levels)
