@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
+from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pytest
+from hudi import HudiTable
 
 import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError, PartitionValueError, UnsafePathError
@@ -15,6 +19,7 @@ from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 from hudi_core.metadata.keys import id64, id64_of_many
 from hudi_core.metadata.lister import MetadataLister
+from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import PartitionPath
 from hudi_core.read import query
 from hudi_core.read.filters import to_filter
@@ -22,6 +27,7 @@ from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.services.opening import open_table
 from hudi_core.storage.partition_path import PartitionPathCodec
 from hudi_core.storage.safe_path import are_unsafe, require_safe_path
+from hudi_core.timeline import serde
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
 DAYS = ("2026-01-01", "2026-01-02", "a b", "b", "c", "d", None)
@@ -168,3 +174,32 @@ def test_foreign_paths_are_kept(path: str) -> None:
     assert pruner.keep(foreign, wanted) == ("2026/01/01", "2026-01-01", "y/z")
     with pytest.raises(PartitionValueError):
         PartitionPathCodec(("x", "y"), False, False).decode("y")
+
+
+def test_a_commit_of_many_files_is_written_and_read_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serde, "_FILES_OF_A_BLOCK", 2)
+    rows = pa.table({"id": range(len(DAYS)), "day": pa.array(DAYS)}, SCHEMA)
+    table = hudi.Table.create(tmp_path / "t", rows, record_key="id", partition_by="day")
+    table.insert(rows)
+    table.insert_overwrite_table(rows)
+    client = open_table(table.path, {}).client
+    for write in client.timeline().completed_writes():
+        body = client.active.read(write)
+        found = client.read_commit(write)
+        assert len(found.stats) == len(DAYS)
+        [record] = fastavro.reader(io.BytesIO(body))
+        assert record["partitionToWriteStats"].keys() == found.partition_to_write_stats.keys()
+        with monkeypatch.context() as patch:
+            patch.setattr(serde, "_FILES_OF_A_BLOCK", 100)
+            whole = serde.encode(found)
+        assert len(whole) < len(body)
+        assert client.active.read_commit(write) == found
+        is_plain = type(found) is CommitMetadata
+        decode = serde.decode_commit if is_plain else serde.decode_replace_commit
+        assert decode(whole, "x") == found
+        with pytest.raises(CorruptMetadataError):
+            decode(body[:-40], "x")
+    assert sum(batch.num_rows for batch in HudiTable(table.path).read()) == len(DAYS)
+    assert hudi.Table.open(table.path).to_arrow().num_rows == len(DAYS)

@@ -8,8 +8,10 @@ JSON of the same names.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from hudi_core.avro import datum as avro
 from hudi_core.avro.datum import ParsedSchema, decode_datum, parse_writer_schema
@@ -27,17 +29,19 @@ from hudi_core.model.actions import (
     RollbackPlan,
     SavepointMetadata,
 )
-from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from hudi_core.timeline.serde.records import (
     MAX_INSTANT_BYTES,
     MAX_SCHEMA_BYTES,
     RecordMismatchError,
     from_record,
     read_container,
+    read_long,
     schema_name,
     schema_of,
     to_record,
     write_container,
+    write_long,
 )
 
 T = TypeVar("T")
@@ -55,7 +59,8 @@ def encode(value: object) -> bytes:
     """
     kind: type = type(value)
     text = _schema_text(kind)
-    datum = encode_datum(value, parse_writer_schema(text, kind.__name__).parsed)
+    schema = parse_writer_schema(text, kind.__name__).parsed
+    datum = _in_blocks(value, schema) if _is_large(value) else encode_datum(value, schema)
     if len(datum) > MAX_INSTANT_BYTES - MAX_SCHEMA_BYTES:
         raise CorruptMetadataError(
             kind.__name__,
@@ -164,16 +169,105 @@ def _decode_commit(kind: type[T], data: bytes, path: str) -> T:
 
 def decode(kind: type[T], data: bytes, path: str) -> T:
     """The value of a kind in a body; see :func:`decode_commit`."""
-    record = decode_record(data, path)
+    container = read_container(data, path)
+    name, schema = parse_writer_schema(container.schema, path)
     # a record of another kind would come out as a value made of nothing but defaults
     accepted = {schema_name(kind)}
     if kind is CommitMetadata:
         accepted.add(schema_name(ReplaceCommitMetadata))
-    if record.name not in accepted:
-        raise CorruptMetadataError(
-            path, f"it holds a {record.name} instead of a {schema_name(kind)}"
-        )
-    return _value(kind, record.fields, path)
+    if name not in accepted:
+        raise CorruptMetadataError(path, f"it holds a {name} instead of a {schema_name(kind)}")
+    parts = (
+        _value(kind, decode_datum(datum, schema, path), path)
+        for datum in _datums_of_blocks(container.datum, schema)
+    )
+    first = next(parts)
+    if isinstance(first, CommitMetadata):
+        stats = {**first.partition_to_write_stats}
+        for part in parts:
+            assert isinstance(part, CommitMetadata)  # noqa: S101 - all are of one kind
+            stats |= part.partition_to_write_stats
+        return replace(first, partition_to_write_stats=stats)
+    return first
+
+
+# --- commits of very many files ------------------------------------------------------------------
+# A record that is encoded or decoded has a dictionary of 2 kB for each file. So of large commits
+# the map of files is written in several blocks, each of which says its bytes, as Avro allows, and
+# is encoded and decoded by itself: as a record that has no other files. The map is the first field.
+
+
+_FILES_OF_A_BLOCK: Final = 5_000
+_FIRST_FIELD: Final = "partitionToWriteStats"
+_IS_THERE: Final = b"\x02"
+"""The second branch of a union."""
+_MOST_OF_REST: Final = 4
+
+
+def _is_large(value: object) -> bool:
+    return isinstance(value, CommitMetadata) and (
+        sum(map(len, value.partition_to_write_stats.values())) > _FILES_OF_A_BLOCK
+    )
+
+
+def _in_blocks(value: Any, schema: ParsedSchema) -> bytes:
+    """The datum of a large commit."""
+    # the branch of the union, the end of the map, all other fields
+    empty = encode_datum(replace(value, partition_to_write_stats={}), schema)
+    others = len(encode_datum(type(value)(), schema)) - 1
+    parts = [empty[:1]]
+    waiting: dict[str, tuple[WriteStat, ...]] = {}
+
+    def flush() -> None:
+        own = encode_datum(type(value)(partition_to_write_stats=waiting), schema)
+        count, begin = read_long(own, 1)
+        entries = own[begin : len(own) - others]
+        parts.extend((write_long(-count), write_long(len(entries)), entries))
+        waiting.clear()
+
+    files = 0
+    for partition, stats in value.partition_to_write_stats.items():
+        waiting[partition] = stats
+        files += len(stats)
+        if files >= _FILES_OF_A_BLOCK:
+            flush()
+            files = 0
+    if waiting:
+        flush()
+    return b"".join((*parts, empty[1:]))
+
+
+def _datums_of_blocks(datum: bytes, schema: ParsedSchema) -> Iterator[bytes]:
+    """Yield the datums of records with a block of files each, or the datum as it is."""
+    blocks: list[tuple[int, int, int]] = []
+    place, end = 1, None
+    try:
+        while datum[:1] == _IS_THERE and _begins_with_files(schema):
+            count, begin = read_long(datum, place)
+            if count >= 0:
+                end = place if count == 0 else None
+                break
+            size, begin = read_long(datum, begin)
+            if size < 0:
+                break
+            blocks.append((-count, begin, begin + size))
+            place = begin + size
+    except IndexError:
+        end = None
+    rest = datum[end:] if end is not None else b""
+    # what follows is decoded with each of them
+    if len(blocks) <= 1 or not rest or len(blocks) * len(rest) > _MOST_OF_REST * len(datum):
+        yield datum
+        return
+    for count, begin, stop in blocks:
+        yield b"".join((_IS_THERE, write_long(count), datum[begin:stop], rest))
+
+
+def _begins_with_files(schema: ParsedSchema) -> bool:
+    """Whether the first field of a record is the map of files, or null."""
+    first = schema["fields"][0] if isinstance(schema, dict) else {}
+    kind = first.get("type")
+    return first.get("name") == _FIRST_FIELD and isinstance(kind, list) and kind[0] == "null"
 
 
 def _value(kind: type[T], record: dict[str, Any], path: str) -> T:

@@ -66,8 +66,9 @@ def write_container(schema: str, datum: bytes) -> bytes:
     """
     sync = hashlib.sha256(datum).digest()[:_SYNC_BYTES]
     key, text = b"avro.schema", schema.encode()
-    header = _long(1) + _long(len(key)) + key + _long(len(text)) + text + _long(0)
-    return b"".join((MAGIC, header, sync, _long(1), _long(len(datum)), datum, sync))
+    sizes = write_long(len(key)), write_long(len(text))
+    header = b"".join((write_long(1), sizes[0], key, sizes[1], text, write_long(0)))
+    return b"".join((MAGIC, header, sync, write_long(1), write_long(len(datum)), datum, sync))
 
 
 def read_container(data: bytes, path: str) -> Container:
@@ -127,7 +128,8 @@ def _read_header(cursor: _Cursor) -> dict[bytes, bytes]:
     return entries
 
 
-def _long(value: int) -> bytes:
+def write_long(value: int) -> bytes:
+    """Return a number as Avro has it."""
     zigzag = (value << 1) ^ (value >> 63)
     out = bytearray()
     while zigzag > 0x7F:
@@ -135,6 +137,19 @@ def _long(value: int) -> bytes:
         zigzag >>= 7
     out.append(zigzag)
     return bytes(out)
+
+
+def read_long(data: bytes, position: int) -> tuple[int, int]:
+    """Return a number of Avro's, and the position after it; ``IndexError`` where there is none."""
+    zigzag = shift = 0
+    while True:
+        byte = data[position]
+        zigzag |= (byte & 0x7F) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 0x80:
+            return (zigzag >> 1) ^ -(zigzag & 1), position
+        if shift > 63:
+            raise IndexError(position)
 
 
 class _Cursor:
