@@ -182,6 +182,10 @@ bench-log-writes: setup
 bench-connector: setup
 	$(RUN) benchmarks/connector.py $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: setup  ## Measure planning, writes and services of tables of 10,000 files and more
+	$(RUN) benchmarks/scale.py $(ARGS)
+
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: setup  ## Write the generated pages of docs/, and build the site: build/site/index.html
 	$(BIN)/python -m hudi_core.config.docs

@@ -42,7 +42,7 @@ _CERTAIN: Final = (
     (pa.types.is_boolean, r"\A(true|false)\z"),
     (pa.types.is_date32, r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"),
 )
-"""Texts that mean one value of a type."""
+"""Strings that mean one value of a type."""
 _PLAIN: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_ -]*")
 """Strings of which no writer escapes anything."""
 _MOST_NAMED: Final = 100
@@ -262,7 +262,7 @@ class PartitionPruner:
 
 
 def _are_certain(kind: pa.DataType, texts: pa.StringArray) -> pa.BooleanArray:
-    """Mask of the texts of paths that mean one value of a type only."""
+    """Mask of the parts of paths that mean one value of a type only."""
     # a slash is part of a value, or was a dash of a date before Hudi made folders of it
     certain = pc.fill_null(pc.invert(pc.match_substring(texts, "/")), False)
     pattern = next((one for is_of, one in _CERTAIN if is_of(kind)), None)
