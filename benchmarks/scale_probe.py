@@ -180,7 +180,8 @@ class Probe:
 
     @property
     def _own(self) -> dict[str, Any]:
-        return self.__dict__.setdefault("_measured", {})
+        found: dict[str, Any] = self.__dict__.setdefault("_measured", {})
+        return found
 
     @property
     def _partitions(self) -> int:
