@@ -500,7 +500,7 @@ class _Batch(Batch):
         self.entries = {**inner.found, KEY: Column(np.arange(len(owners)), key_begins, key_lengths)}
 
     def _guess(self, rows: Ints, begin: int, length: int) -> Ints:
-        """Return guessed ends of keys, by the ending of the first or what is behind it."""
+        """Return guessed ends of keys, by what ends the first."""
         stop = int(self.ends[rows[-1]])
         if not 0 < length <= stop - begin:
             raise _UnevenError

@@ -141,7 +141,7 @@ def read_lists(groups: Iterable[GroupReader], keys: Sequence[str]) -> FileColumn
 
 
 def partition_names(group: GroupReader) -> pa.StringArray | None:
-    """Return the partitions that the list of all of them has; ``None`` without it.
+    """Return the names in the list of all partitions, if there.
 
     That of the base file is read by columns, as it may have very many, and those of the log, which
     have the changes, one by one.
@@ -166,7 +166,10 @@ def partition_names(group: GroupReader) -> pa.StringArray | None:
 
 
 def _names_of_base(group: GroupReader) -> pa.StringArray | None:
-    """The list of a base file; ``None`` where it has none, or is to be read as a record."""
+    """The list of a base file.
+
+    ``None`` where it has none, or where it is to be read as a record.
+    """
     if group.base is None:
         return None
     reader = group.base.reader
@@ -335,7 +338,7 @@ class MetadataLister(FileIndex):
         return self._with_fallback(FILES, self._paths, lambda one: one.partition_paths())
 
     def partitions_among(self, partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
-        """Those of some partitions that there are; of the others nothing is read."""
+        """Those of some partitions that there are, looked up."""
         if not self.client.config.is_partitioned:
             return super().partitions_among(partitions)
         return self._with_fallback(

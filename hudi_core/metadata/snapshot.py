@@ -132,7 +132,7 @@ class MetadataSnapshot:
         return found
 
     def group_of(self, partition: str, key: str) -> GroupReader:
-        """The file group that has the record of a key, if any has."""
+        """The file group for the record of a key."""
         groups = self.groups(partition)
         (shard,) = self._by_shard(partition, [key], len(groups))
         return self._scanned(groups[shard])

@@ -113,10 +113,11 @@ class PartitionPruner:
         return self._whole(sorted(set(map(PartitionPath, kept))), wanted)
 
     def _named(self, predicate: Predicate) -> Sequence[PartitionPath] | None:
-        """All partitions that can hold a wanted row, whichever there are; ``None`` where unknown.
+        """All partitions that can hold a wanted row, if known.
 
-        Only of a string that is the whole path, spelled by every writer alike, it is known: a
-        table may have others beside, of nulls, and of dates whose dashes are folders.
+        They need not be there. Only of a string that is the whole path, spelled by every writer
+        alike, it is known: a table may have others beside, of nulls, and of dates whose dashes are
+        folders.
         """
         (field,) = self._fields if len(self._fields) == 1 else (None,)
         if field not in self.identity or self._is_hive_style or field not in self._schema.names:
@@ -188,7 +189,7 @@ class PartitionPruner:
         return self._ranges_of_texts(texts)
 
     def _values_of(self, paths: pa.StringArray) -> Mapping[str, pa.StringArray]:
-        """What :meth:`values` returns of many paths, by field; null where there is nothing."""
+        """The values of many paths, by field; see :meth:`values`."""
         columns, regular = self._codec.decode_many(paths)
         if pc.all(regular).as_py() and columns:
             return dict(zip(self._fields, columns, strict=True))
@@ -262,7 +263,7 @@ class PartitionPruner:
 
 
 def _are_certain(kind: pa.DataType, texts: pa.StringArray) -> pa.BooleanArray:
-    """Mask of the parts of paths that mean one value of a type only."""
+    """Mask of the strings that mean a single value."""
     # a slash is part of a value, or was a dash of a date before Hudi made folders of it
     certain = pc.fill_null(pc.invert(pc.match_substring(texts, "/")), False)
     pattern = next((one for is_of, one in _CERTAIN if is_of(kind)), None)

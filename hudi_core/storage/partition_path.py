@@ -110,9 +110,9 @@ class PartitionPathCodec:
         )
 
     def decode_many(self, paths: pa.StringArray) -> tuple[list[pa.StringArray], pa.BooleanArray]:
-        """Return the values of many paths by field, and which of the paths they are of.
+        """Return the values of many paths by field, and a mask.
 
-        The other paths are for :meth:`decode`.
+        The mask has the paths that they are of. The other paths are for :meth:`decode`.
         """
         regular = pc.invert(are_unsafe(paths))
         if self._url_encode:

@@ -29,7 +29,7 @@ from hudi_core.storage.partition_path import PartitionPathCodec
 from hudi_core.storage.safe_path import are_unsafe, require_safe_path
 from hudi_core.timeline import serde
 
-SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
+ID_AND_DAY = pa.schema([("id", pa.int64()), ("day", pa.string())])
 DAYS = ("2026-01-01", "2026-01-02", "a b", "b", "c", "d", None)
 PATHS = (
     *("a", "a/b", "a/b/c", "x=1", "x=1/y=2", "y=2/x=1", "x=", "x=a/b/y=2", "%41", "x=%2F", "a%"),
@@ -40,7 +40,7 @@ PATHS = (
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A table of two commits with a partition for each day."""
-    rows = pa.table({"id": range(len(DAYS)), "day": pa.array(DAYS)}, SCHEMA)
+    rows = pa.table({"id": range(len(DAYS)), "day": pa.array(DAYS)}, ID_AND_DAY)
     table = hudi.Table.create(
         tmp_path_factory.mktemp("days") / "t", rows, record_key="id", partition_by="day"
     )
@@ -168,8 +168,8 @@ def test_a_stream_plans_some_partitions_at_a_time(
 
 
 def test_foreign_paths_are_kept(path: str) -> None:
-    pruner = PartitionPruner(open_table(path, {}).client.config, SCHEMA)
-    wanted = to_filter([("day", "=", "2026-01-01")], SCHEMA)
+    pruner = PartitionPruner(open_table(path, {}).client.config, ID_AND_DAY)
+    wanted = to_filter([("day", "=", "2026-01-01")], ID_AND_DAY)
     foreign = [PartitionPath(one) for one in ("2026/01/01", "2026-01-01", "z", "y/z")]
     assert pruner.keep(foreign, wanted) == ("2026/01/01", "2026-01-01", "y/z")
     with pytest.raises(PartitionValueError):
@@ -180,7 +180,7 @@ def test_a_commit_of_many_files_is_written_and_read_in_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serde, "_FILES_OF_A_BLOCK", 2)
-    rows = pa.table({"id": range(len(DAYS)), "day": pa.array(DAYS)}, SCHEMA)
+    rows = pa.table({"id": range(len(DAYS)), "day": pa.array(DAYS)}, ID_AND_DAY)
     table = hudi.Table.create(tmp_path / "t", rows, record_key="id", partition_by="day")
     table.insert(rows)
     table.insert_overwrite_table(rows)

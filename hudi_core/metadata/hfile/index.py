@@ -67,7 +67,7 @@ def index_key(row: bytes, full: bool) -> bytes:
 
 
 class DataIndex:
-    """The data blocks of a file: their first keys, their places and sizes.
+    """First keys, places and sizes of the data blocks.
 
     Of a million files the index has twenty thousand blocks, and a lookup needs a few: where all
     keys have one length, as those of statistics have, none is made before it is looked at.
@@ -93,7 +93,9 @@ class DataIndex:
 
     @classmethod
     def of_even(cls, content: bytes, count: int, end: int) -> DataIndex | None:
-        """The index of a root whose keys have one length; ``None`` where they may not have.
+        """The index of a root whose keys have one length.
+
+        ``None`` where they may not have.
 
         What is damaged is left to :func:`decode_root_index`, which says how.
         """

@@ -250,11 +250,11 @@ class HFileReader:
                 yield from cells.of_prefix(prefix)
 
     def is_most(self, prefixes: Iterable[bytes], of: bytes) -> bool:
-        """Whether keys with some prefixes are in half of the blocks that have a shorter one."""
+        """Whether prefixes touch half of the blocks of a shorter one."""
         return 2 * len(self._blocks_of_prefixes(prefixes)) >= len(self._blocks_of_prefixes([of]))
 
     def _blocks_of_prefixes(self, prefixes: Iterable[bytes]) -> Mapping[int, Sequence[bytes]]:
-        """The prefixes by the data blocks that may hold keys with them, in order."""
+        """The prefixes by data blocks that may hold them, in order."""
         wanted: dict[int, list[bytes]] = {}
         last: bytes | None = None
         for prefix in sorted(prefixes):

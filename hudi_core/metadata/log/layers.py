@@ -216,7 +216,7 @@ class GroupReader:
         return self._changed([list(layer.lookup(keys)) for layer in self.logs])
 
     def changed_below(self, prefix: str) -> dict[str, MetadataRecord | None]:
-        """Latest records of the keys with a prefix that occur in the log."""
+        """Latest records of keys in the log with a prefix."""
         return self._changed([list(layer.scan([prefix])) for layer in self.logs])
 
     def _changed(

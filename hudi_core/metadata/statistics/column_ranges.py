@@ -219,7 +219,7 @@ def partition_ranges(
 def _of_partitions(
     snapshot: MetadataSnapshot, ids: pa.StringArray, column: str, kind: pa.DataType | None
 ) -> pa.Table:
-    """What is stated of a column, partition by partition, each named by its id."""
+    """What is stated of a column, by ids of partitions."""
     path = f"{snapshot.root}/{PARTITION_STATS}"
     wanted = _Column(id64(column), kind, of_files=False)
     keys = pc.binary_join_element_wise(wanted.prefix, ids, "")

@@ -238,7 +238,7 @@ def _in_blocks(value: Any, schema: ParsedSchema) -> bytes:
 
 
 def _datums_of_blocks(datum: bytes, schema: ParsedSchema) -> Iterator[bytes]:
-    """Yield the datums of records with a block of files each, or the datum as it is."""
+    """Yield a datum for each block of files, or the whole."""
     blocks: list[tuple[int, int, int]] = []
     place, end = 1, None
     try:
@@ -264,7 +264,7 @@ def _datums_of_blocks(datum: bytes, schema: ParsedSchema) -> Iterator[bytes]:
 
 
 def _begins_with_files(schema: ParsedSchema) -> bool:
-    """Whether the first field of a record is the map of files, or null."""
+    """Whether a record begins with the map of files."""
     first = schema["fields"][0] if isinstance(schema, dict) else {}
     kind = first.get("type")
     return first.get("name") == _FIRST_FIELD and isinstance(kind, list) and kind[0] == "null"

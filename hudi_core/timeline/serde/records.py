@@ -140,7 +140,10 @@ def write_long(value: int) -> bytes:
 
 
 def read_long(data: bytes, position: int) -> tuple[int, int]:
-    """Return a number of Avro's, and the position after it; ``IndexError`` where there is none."""
+    """Return a number of Avro's, and the position after it.
+
+    ``IndexError``: there is none.
+    """
     zigzag = shift = 0
     while True:
         byte = data[position]
