@@ -143,7 +143,7 @@ def _add_commits(client: TableMetaClient, like: Instant, count: int) -> None:
 
 
 def _put_again(
-    client: TableMetaClient, partition: str, made: Callable[[int, int], Iterator[Entry]]
+    client: TableMetaClient, partition: str, made: Callable[..., Iterator[Entry]]
 ) -> None:
     """Put the base files of a partition of the metadata table again, with what is made up."""
     metadata = metadata_client(client)
@@ -269,7 +269,7 @@ def _ranges(
     stated = (
         [b"L" * lows.itemsize, b"H" * lows.itemsize] if is_text else [_varint(_LOW), _varint(_HIGH)]
     )
-    wrapped = (
+    low, high = (
         [Wrapped("StringWrapper", one.decode()) for one in stated]
         if is_text
         else [Wrapped("LongWrapper", one) for one in (_LOW, _HIGH)]
@@ -279,7 +279,8 @@ def _ranges(
     like = ColumnRange(
         name.decode(),
         column,
-        *wrapped,
+        low,
+        high,
         count,
         0,
         100 * count,
