@@ -22,8 +22,8 @@ from hudi_core.config.merge_rules import MergeRules, merge_rules
 from hudi_core.engine.base import TaskContext
 from hudi_core.file_slice.stored_slice import BEYOND, StoredSlice, has_deletes, stored_slice
 from hudi_core.index.incoming import record_keys
-from hudi_core.model.commit import WriteStat, WriteStatus
-from hudi_core.model.files import BaseFile, WriteToken
+from hudi_core.model.commit import WriteStatus
+from hudi_core.model.files import BaseFile, FileGroupId, WriteToken
 from hudi_core.rows.combine import Positions, distinct, existing_is_newer
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import column_of, marks_deletes, order_values
@@ -34,7 +34,7 @@ from hudi_core.rows.staging import SpillRef, spill, true_mask
 from hudi_core.schema.absence import ABSENT
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.write.key_changes import leave_changes
-from hudi_core.write.log_output import LogDeletes, LogPart, LogResult, write_log
+from hudi_core.write.log_output import LogDeletes, LogPart, write_log
 from hudi_core.write.merge_handle import (
     GroupTask,
     IncomingRows,
@@ -126,12 +126,8 @@ def _appended(
     )
     assigned, updates = _assigned(context, met.arrived, rules), len(merged.updates)
     part = LogPart(ready, met.of_written(merged), deletes, updates, assigned)
-    logs = _log(task, item, context, part)
+    first, *rest = _log(task, item, context, part)
     changes = leave_changes(context, task, merged, met.rows, ready)
-    first, *rest = (
-        WriteStatus(group.partition_path, group.file_id, _stat(context, item, log), log.stats)
-        for log in logs
-    )
     return [replace(first, changed_keys=changes), *rest]
 
 
@@ -154,16 +150,14 @@ def _stored_keys(met: _Met, rows: Positions) -> pa.StringArray:
 
 def _log(
     task: TaskContext, item: GroupTask, context: WriteContext, part: LogPart
-) -> list[LogResult]:
-    group = item.group
-    return write_log(
-        context,
-        group.partition_path,
-        group.file_id,
-        group.stored_base,
-        WriteToken(task.task, task.stage, task.attempt),
-        parts=[part],
-    )
+) -> list[WriteStatus]:
+    path, file_id, base = item.group.partition_path, item.group.file_id, item.group.stored_base
+    token = WriteToken(task.task, task.stage, task.attempt)
+    group = FileGroupId(path, file_id)
+    return [
+        WriteStatus(path, file_id, log.stat(group, base, context.instant), log.stats)
+        for log in write_log(context, path, file_id, base, token, parts=[part])
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +199,13 @@ def give_up_rows(
         # no later version of the row comes into this group: a delete holds whatever its order is
         positions = _in_base(met.positions[merged.removed])
         deletes = LogDeletes(_stored_keys(met, merged.removed), (), positions)
-        [log] = _log(task, item, context, LogPart(deletes=deletes))
+        [status] = _log(task, item, context, LogPart(deletes=deletes))
         gone = replace(merged, updates=_NONE, replaced=_NONE, deletes=len(merged.removed))
         none = context.schema.with_meta().empty_table()
-        status = WriteStatus(
-            group.partition_path,
-            group.file_id,
-            replace(_stat(context, item, log), num_deletes=merged.deletes),
-            log.stats,
-            leave_changes(context, task, gone, met.rows, none),
+        status = replace(
+            status,
+            stat=replace(status.stat, num_deletes=merged.deletes),
+            changed_keys=leave_changes(context, task, gone, met.rows, none),
         )
     if not whole.num_rows:
         return GivenUpRows(status)
@@ -383,23 +375,3 @@ def _ordering(
         pc.if_else(old.is_valid(), pa.concat_arrays([old, new.cast(old.type)]).take(places), None)
         for old, new in zip(had, given, strict=True)
     ]
-
-
-def _stat(context: WriteContext, item: GroupTask, written: LogResult) -> WriteStat:
-    base = item.group.stored_base
-    return WriteStat(
-        file_id=item.group.file_id,
-        path=written.path,
-        prev_commit=context.instant,
-        num_writes=written.rows,
-        num_deletes=written.deletes,
-        num_update_writes=written.updates,
-        num_inserts=written.rows - written.updates,
-        total_write_bytes=written.size,
-        file_size_in_bytes=written.size,
-        partition_path=item.group.partition_path,
-        log_version=written.version,
-        log_offset=0,
-        base_file=None if base is None else base.status.name,
-        log_files=(written.name,),
-    )

@@ -123,24 +123,14 @@ def compact_logs(
         parts=(_part(one, order) for one in folded),
         compacted=list(dict.fromkeys(block.instant for block in blocks)),
     )
-    stat = WriteStat(
-        file_id=found.file_id,
-        path=written.path,
-        prev_commit=found.base_instant,
-        num_writes=written.rows,
-        num_deletes=written.deletes,
+    stat = replace(
+        written.stat(found.group, base, found.base_instant),
         num_update_writes=written.rows,
-        total_write_bytes=written.size,
-        file_size_in_bytes=written.size,
+        num_inserts=0,
         total_log_blocks=len(blocks),
         total_updated_records_compacted=written.rows,
         total_log_files_compacted=len(logs),
         total_log_size_compacted=sum(log.size for log in logs),
-        partition_path=path,
-        log_version=written.version,
-        log_offset=0,
-        base_file=None if base is None else base.status.name,
-        log_files=(written.name,),
     )
     return WriteStatus(path, found.file_id, stat, written.stats)
 

@@ -28,7 +28,15 @@ from hudi_core.log_format.block import (
 )
 from hudi_core.log_format.data_block import avro_content
 from hudi_core.log_format.positions import Positions, encode_positions
-from hudi_core.model.files import BaseFile, FileId, LogFileName, PartitionPath, WriteToken
+from hudi_core.model.commit import WriteStat
+from hudi_core.model.files import (
+    BaseFile,
+    FileGroupId,
+    FileId,
+    LogFileName,
+    PartitionPath,
+    WriteToken,
+)
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.stats import FileStats, joined_stats
 from hudi_core.rows.context import WriteContext
@@ -92,6 +100,28 @@ class LogResult:
     updates: int
     deletes: int
 
+    def stat(self, group: FileGroupId, base: BaseFile | None, before: InstantTime) -> WriteStat:
+        """What a commit says of it.
+
+        ``base`` and ``before`` are the base file of the slice, and the commit before.
+        """
+        return WriteStat(
+            file_id=group.file_id,
+            path=self.path,
+            prev_commit=before,
+            num_writes=self.rows,
+            num_deletes=self.deletes,
+            num_update_writes=self.updates,
+            num_inserts=self.rows - self.updates,
+            total_write_bytes=self.size,
+            file_size_in_bytes=self.size,
+            partition_path=group.partition_path,
+            log_version=self.version,
+            log_offset=0,
+            base_file=None if base is None else base.status.name,
+            log_files=(self.name,),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Block:
@@ -135,6 +165,18 @@ def write_log(
     ]
 
 
+def log_of_deletes(
+    context: WriteContext,
+    partition_path: PartitionPath,
+    name: LogFileName,
+    base: BaseFile,
+    deletes: LogDeletes,
+) -> tuple[bytes, LogResult]:
+    """A log that deletes stored rows, for a writer without markers."""
+    block = _delete_block(context, partition_path, base, deletes, {})
+    return _file(context.data_path(partition_path, str(name)), name, [block])
+
+
 def _rows_of(part: LogPart) -> Iterator[_Rows]:
     """Rows of blocks of partial updates, and those of others."""
     if part.rows is None or not part.rows.num_rows:
@@ -168,15 +210,20 @@ def _write_file(
     name: LogFileName,
     blocks: Sequence[_Block],
 ) -> LogResult:
-    data = b"".join(block.data for block in blocks)
-    mark(context, partition_path, str(name), MarkerKind.APPEND)
     path = context.data_path(partition_path, str(name))
+    data, written = _file(path, name, blocks)
+    mark(context, partition_path, str(name), MarkerKind.APPEND)
     # in this process, files are flushed while others are written
     storage = context.files.storage(fsync=context.write.fsync and context.attempts is None)
     storage.put_if_absent(path, data)
     keep_file(context, path)
     context.files.keep(path, data)
-    return LogResult(
+    return written
+
+
+def _file(path: str, name: LogFileName, blocks: Sequence[_Block]) -> tuple[bytes, LogResult]:
+    data = b"".join(block.data for block in blocks)
+    return data, LogResult(
         str(name),
         path,
         name.version,

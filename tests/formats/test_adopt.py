@@ -533,6 +533,26 @@ def test_an_iceberg_table_with_rows_that_were_deleted_by_position(
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_deleted_rows_whose_key_column_was_renamed_are_left_out(
+    path: Path, lake: tuple[SqlCatalog, dict[str, str]], tmp_path: Path
+) -> None:
+    found, options = lake[0], {**lake[1], **ENCODED}
+    iceberg_table(found, path)
+    put_delete_file(found.load_table("lake.t"), path, ".")
+    with found.load_table("lake.t").update_schema() as update:
+        update.rename_column("id", "key")
+    rows = found.load_table("lake.t").scan().to_arrow()
+    assert rows.num_rows == 3
+    # hudi-rs knows columns by their names alone
+    with pytest.raises(errors.UnsupportedTableError, match="its column id is called key now"):
+        hudi.Table.adopt(path, record_key="key", options=options)
+    assert not (path / ".hoodie").exists()
+    new: dict[str, Any] = {"record_key": "key", "format": "native", "rewrite": tmp_path / "new"}
+    assert hudi.Table.adopt(path, options=options, **new).rows == 3
+    agree(tmp_path / "new", rows)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_iceberg_table_with_rows_that_were_deleted_by_value(
     path: Path, lake: tuple[SqlCatalog, dict[str, str]]
 ) -> None:

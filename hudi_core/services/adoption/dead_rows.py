@@ -10,21 +10,29 @@ import contextlib
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from hudi_core.errors import AlreadyExistsError, DataFileError
-from hudi_core.keygen import key_generator
-from hudi_core.log_format.block import BlockType, HeaderKey, encode_deletes, encode_log_block
-from hudi_core.log_format.positions import encode_positions
+from hudi_core.base_file.footer import read_columns
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import AlreadyExistsError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteOperation, WriteStat
-from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join_path
+from hudi_core.model.files import (
+    BaseFile,
+    BaseFileName,
+    FileGroupId,
+    FileStatus,
+    LogFileName,
+    PartitionPath,
+    join_path,
+)
 from hudi_core.model.found_table import FoundFile
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.rows.context import WriteContext
+from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.timeline.serde import encode
+from hudi_core.write.log_output import LogDeletes, log_of_deletes
 
 Adopted = tuple[FoundFile, PartitionPath, BaseFileName]
 """A file with dead rows, and the base file that it has become."""
@@ -50,9 +58,12 @@ def delete_dead_rows(
         client.active.create_requested(requested)
     with contextlib.suppress(AlreadyExistsError):
         client.active.to_inflight(requested)
+    write = WriteConfig.from_options(client.options)
+    of = client.base_path, client.storage_options, client.config, client.schema
+    context = WriteContext(*of, write, instant)
     stats: dict[str, list[WriteStat]] = {}
     for one in found():
-        stats.setdefault(one[1], []).append(_logged(client, instant, *one))
+        stats.setdefault(one[1], []).append(_logged(client, context, *one))
     metadata = CommitMetadata(
         partition_to_write_stats={path: tuple(some) for path, some in stats.items()},
         extra_metadata={SCHEMA_KEY: client.config.create_schema or ""},
@@ -64,52 +75,20 @@ def delete_dead_rows(
 
 def _logged(
     client: TableMetaClient,
-    instant: InstantTime,
+    context: WriteContext,
     file: FoundFile,
     partition_path: PartitionPath,
     base: BaseFileName,
 ) -> WriteStat:
     """Write the log of one file."""
     dead = np.empty(0, np.int64) if file.dead is None else file.dead
-    keys = _keys(client, join_path(partition_path, str(base)), dead)
-    header = {
-        HeaderKey.INSTANT_TIME: str(instant),
-        HeaderKey.SCHEMA: client.schema.to_avro(client.config.name, with_meta=True),
-        HeaderKey.RECORD_POSITIONS: encode_positions(dead),
-        HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: str(base.instant),
-    }
-    content = encode_deletes(keys, partition_path, None, pa.nulls(len(keys)))
-    data = encode_log_block(BlockType.DELETE, header, content)
-    name = log_name(base, instant)
-    path = join_path(partition_path, str(name))
+    path = join_path(partition_path, str(base))
+    keys = read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY).take(pa.array(dead))
+    stored = BaseFile(FileStatus(path, file.size), base)
+    deletes = LogDeletes(keys.combine_chunks(), (), dead)
+    name = log_name(base, context.instant)
+    data, written = log_of_deletes(context, partition_path, name, stored, deletes)
     with contextlib.suppress(AlreadyExistsError):
-        client.storage.put_if_absent(path, data)
-    return WriteStat(
-        file_id=base.file_id,
-        path=path,
-        prev_commit=instant,
-        num_writes=0,
-        num_deletes=len(keys),
-        total_write_bytes=len(data),
-        file_size_in_bytes=len(data),
-        partition_path=partition_path,
-        log_version=name.version,
-        log_offset=0,
-        base_file=str(base),
-        log_files=(str(name),),
-    )
-
-
-def _keys(client: TableMetaClient, path: str, dead: npt.NDArray[np.int64]) -> pa.StringArray:
-    """The record keys of the dead rows of a base file."""
-    config, schema = client.config, client.schema
-    tops = list(dict.fromkeys(name.partition(".")[0] for name in config.record_key_fields))
-    try:
-        with client.files.open(path) as source:
-            rows = pq.ParquetFile(source).read(columns=tops).take(pa.array(dead))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataFileError(path, str(error)) from error
-    wanted = pa.schema([schema.arrow.field(name) for name in tops])
-    columns = [rows.column(one.name).cast(one.type).combine_chunks() for one in wanted]
-    batch = pa.RecordBatch.from_arrays(columns, schema=wanted)
-    return key_generator(config, schema).record_keys(batch).cast(pa.string())
+        client.storage.put_if_absent(written.path, data)
+    group = FileGroupId(partition_path, base.file_id)
+    return written.stat(group, stored, context.instant)
