@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
+from hudi_core.actions.clean_plan import late_writes
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime
 from hudi_core.timeline.timeline import Timeline
@@ -133,7 +134,9 @@ def _bounds(
         yield from _counted_by_compaction(timeline, rules.compaction_delta_commits)
     yield from _completed_after_compaction(timeline)
     if last_clean is not None and last_clean.earliest_retained is not None:
-        yield last_clean.earliest_retained
+        since = last_clean.earliest_retained
+        # a format that forgets what is archived forgets what completed before that, too
+        yield from (since, *late_writes(writes, since))  # guard keeps-late
     savepoints = [one.requested_time for one in timeline if one.action is Action.SAVEPOINT]
     if savepoints and not rules.beyond_savepoint:  # guard is-beyond
         yield min(savepoints)

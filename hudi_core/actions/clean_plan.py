@@ -70,11 +70,14 @@ class Retention:
     From ``earliest`` on all file slices stay, and the newest before it of each file group. It is
     ``None`` where all stay, and under ``KEEP_LATEST_FILE_VERSIONS``, which knows no such write.
     ``pending`` is the same for what pending writes may be reading; ``None`` where none is pending.
+    ``late`` are requested times of earlier writes that completed after one that is retained, as a
+    compaction does that waited: what they superseded is of its state, and stays.
     """
 
     rules: CleanRules
     earliest: Instant | None
     pending: Instant | None = None
+    late: frozenset[InstantTime] = frozenset()
 
     @property
     def releases_files(self) -> bool:
@@ -140,14 +143,15 @@ def retain(
     """
     completed, began = timeline.completed_writes(), _first_pending_write(timeline)
     found = _earliest(completed, rules, now, zone)
+    late = frozenset() if found is None else late_writes(completed, found.requested_time)
     if began is None:  # guard clean-spares-pending
-        return Retention(rules, found)
+        return Retention(rules, found, late=late)
     before = [one for one in completed if one.requested_time < began]
     unseen = [one for one in completed if one.effective_completion_time > began]
     pending = min((*before[-1:], *unseen), key=lambda one: one.requested_time, default=None)
     if found is not None and pending is not None and pending.requested_time < found.requested_time:
         found = pending if before else None
-    return Retention(rules, found, pending)
+    return Retention(rules, found, pending, late)
 
 
 def never_back(found: Retention, timeline: Timeline, since: InstantTime) -> Retention:
@@ -187,6 +191,15 @@ def _earliest(
             return None
 
 
+def late_writes(completed: Sequence[Instant], since: InstantTime) -> frozenset[InstantTime]:
+    """Requested times of earlier writes that completed after one requested since then."""
+    done = (one.effective_completion_time for one in completed if one.requested_time >= since)
+    first = min(done, default="9")
+    # guard clean-spares-late
+    late = (one for one in completed if one.effective_completion_time > first)
+    return frozenset(one.requested_time for one in late if one.requested_time < since)
+
+
 def partitions_to_clean(
     timeline: Timeline,
     retention: Retention,
@@ -198,7 +211,7 @@ def partitions_to_clean(
 
     Those in which a file group was updated or replaced from the earliest write that the last clean
     retained up to the earliest that this one retains, or by an earlier one that was completed since
-    that clean: a compaction. Only these writes are read.
+    then: a compaction. Only these writes are read.
 
     Returns ``None`` for all partitions: without an earlier clean to go on from, when its end has
     been archived, or when a savepoint it knew was deleted since.
@@ -214,8 +227,7 @@ def partitions_to_clean(
         return None
     touched: set[PartitionPath] = set()
     for write in timeline.completed_writes():
-        is_late = write.effective_completion_time > last.start_clean_time
-        if (write.requested_time >= since or is_late) and (
+        if write.effective_completion_time > since and (
             write.requested_time < earliest.requested_time
         ):
             metadata = read_commit(write)
@@ -258,7 +270,12 @@ def clean_partition(
                 gone = [one for one in old if one in gone]
         # guard clean-spares-savepoints
         saved = _saved_slices(group, by, needed)
-        going = [one for one in gone if not (one in saved or _is_savepointed(one, needed))]
+        going = [
+            one
+            for one in gone
+            if not (one in saved or _is_savepointed(one, needed))
+            and _superseded(group, one, by) not in retention.late
+        ]
         superfluous += going
         if going:
             since.append(_superseded(group, going[0], by))

@@ -28,8 +28,10 @@ from hudi_core.txn.begin import begin
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
+from tests.crash.readers import foreign_reader
+from tests.crash.rows import as_table
 from tests.formats.service_tables import TAGGED, agree, bag, batch, sound, two_writes
-from tests.tables import TABLES
+from tests.tables import SCHEMA, TABLES, new_table
 
 KEPT = {"hoodie.cleaner.commits.retained": "2"}
 SMALL = {
@@ -44,6 +46,46 @@ OFF = {"hoodie.table.services.enabled": "false"}
 def names_of_files(path: Path) -> list[str]:
     found = (one for one in path.rglob("*.parquet") if ".hoodie" not in one.parts)
     return sorted(one.name for one in found if BaseFileName.parse(one.name))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_format", ["iceberg", "delta"])
+def test_states_of_before_a_plan_that_waited_was_run_stay_readable(
+    tmp_path: Path, table_format: str, table_type: str
+) -> None:
+    """What it has replaced is theirs, though it was requested before them."""
+    path = tmp_path / "t"
+    options = {
+        "hoodie.cleaner.commits.retained": "3",
+        "hoodie.parquet.small.file.limit": "0",
+        **OFF,
+    }
+    table = new_table(path, SCHEMA, options, format=table_format, table_type=table_type)
+
+    def write(name: str, *keys: str) -> str:
+        rows = {key: ("x", len(table.timeline.instants)) for key in keys}
+        return str(getattr(table, name)(as_table(rows)).instant.requested_time)
+
+    write("insert", "a", "b")
+    write("insert", "c")
+    write("upsert", "a")
+    is_split = table_type == "MERGE_ON_READ"
+    planned = table.compact(schedule_only=True) if is_split else table.cluster(schedule_only=True)
+    assert planned.instant is not None
+    times = [write("insert", key) for key in "def"]
+    assert table.run_compactions() if is_split else table.run_clusterings()
+
+    def counts() -> dict[str, int]:
+        reader = foreign_reader(path, table_format)
+        assert reader is not None
+        return {one.requested: len(reader.rows_at(one.version)) for one in reader.states()[-4:]}
+
+    table.clean()
+    assert {time: counts()[time] for time in times} == dict(zip(times, (4, 5, 6), strict=True))
+    later = [write("insert", key) for key in "ghi"]
+    assert table.clean().files
+    assert {time: counts()[time] for time in later} == dict(zip(later, (7, 8, 9), strict=True))
+    assert not hudi.Table.open(path).validate().differences
 
 
 def cleans(table: hudi.Table) -> list[hudi.Instant]:

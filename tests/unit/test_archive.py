@@ -496,6 +496,10 @@ def test_the_last_clean_bounds_and_stays() -> None:
     assert archived(timeline, last_clean=LastClean(clean, at(30))) == [10, 15, 20]
     assert archived(timeline, last_clean=LastClean(clean, at(60))) == [10, 15, 20, 30, 40]
     assert archived(timeline, last_clean=LastClean(clean, None)) == [10, 15, 20, 30, 40]
+    # with what completed after a retained one, formats would forget that, too
+    waited = replace(done(15), completion_time=at(56))
+    assert archived([*SIX, waited], last_clean=LastClean(clean, at(50))) == [10]
+    assert archived([*SIX, waited], last_clean=LastClean(clean, at(60)))[:3] == [10, 15, 20]
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,26 @@ def test_nothing_goes_that_a_pending_write_may_read() -> None:
     assert retain(table.timeline, rules, LATE).earliest is None
 
 
+def test_states_before_a_write_that_completed_late_keep_what_it_superseded() -> None:
+    table, rules = Table(), CleanRules(commits_retained=2)
+    table.write(10, {P: ["a"], Q: ["c"]})
+    table.write(20, {P: ["a"]}, gone={"q": ("c",)}, done=47)
+    for time in (30, 40):
+        table.write(time, {P: ["b"]})
+    for since in (EARLIEST, at(30)):  # also where a clean came before it completed
+        assert not any(one.paths for one in table.plan(rules, since=since).values())
+    table.write(50, {P: ["b"]})
+    assert not table.plan(rules)[Q].paths
+    table.write(60, {P: ["b"]})
+    assert [instants_of(one.paths) for one in table.plan(rules).values()] == [["10", "30"], ["10"]]
+    # of the clean before it is known that it left them
+    last = CleanMetadata(at(48), 0, 0, at(30))
+    looked_at = partitions_to_clean(
+        table.timeline, retain(table.timeline, rules, LATE), last, [], table.metadata.__getitem__
+    )
+    assert sorted(looked_at or ()) == [P, Q]
+
+
 def test_slices_go_with_their_logs_and_lost_attempts() -> None:
     table = Table()
     for time in (10, 30, 50):
