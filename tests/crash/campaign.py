@@ -21,8 +21,7 @@ from tests.crash.rig import Case, Verdict
 from tests.crash.s3_rig import S3Rig, S3Verdict
 from tests.crash.s3_scenes import S3Case
 from tests.crash.scenes import SCENES
-from tests.crash.tables import SEVERAL
-from tests.tables import FORMATS
+from tests.crash.tables import ALL_FORMATS
 
 STEPS_FILE: Final = Path(__file__).with_name("steps.json")
 """Every step of every scene that is known, by format and scene."""
@@ -147,7 +146,7 @@ def run(pool: Pool, cases: Iterable[Any]) -> Iterator[Any]:
 
 
 def scenes(
-    formats: Sequence[str] = (*FORMATS, SEVERAL), names: Sequence[str] = tuple(SCENES)
+    formats: Sequence[str] = ALL_FORMATS, names: Sequence[str] = tuple(SCENES)
 ) -> Iterator[Case]:
     """Yield every scene once, with nothing going wrong; those of others are passed over."""
     for format_name in formats:

@@ -16,8 +16,9 @@ LOGGED: Final = "logged"
 LOGGED_9: Final = "logged, version 9"
 LOGGED_BARE: Final = "logged, bare"
 SPLIT: Final = "split"
-LOGGED_KINDS: Final = (LOGGED, LOGGED_9, LOGGED_BARE, SPLIT)
-"""Of the native format alone; see :data:`~tests.crash.scenes.SCENES`."""
+_NATIVE_KINDS: Final = (LOGGED, LOGGED_9, LOGGED_BARE)
+LOGGED_KINDS: Final = (*_NATIVE_KINDS, SPLIT)
+"""Of the type MERGE_ON_READ, at first."""
 _LOGGED: Final = {"hoodie.table.type": "MERGE_ON_READ"}
 MODE: Final = {"hoodie.table.merge-on-read.mode": "split"}
 _STORAGE_PATH: Final = "hoodie.storage.path"
@@ -56,7 +57,12 @@ _MADE: Final[Mapping[str, Callable[[Path], Mapping[str, str]]]] = {
     LOGGED_BARE: lambda _: {**_LOGGED, "hoodie.populate.meta.fields": "false"},
 }
 KINDS: Final = tuple(one for one in _MADE if one not in LOGGED_KINDS)
-"""Those of any format."""
+"""Those of the type COPY_ON_WRITE."""
+
+
+def is_possible(kind: str, format_name: str) -> bool:
+    """Whether there are tables of a kind in a format: logs that have rows are Hudi's alone."""
+    return kind not in _NATIVE_KINDS or format_name == "native"
 
 
 def creation_options(kind: str, table: Path) -> Mapping[str, str]:

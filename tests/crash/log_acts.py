@@ -88,6 +88,8 @@ def _alter(table: hudi.Table, _: object) -> object:
     born = next((field for field in table.schema if field.name in _BIRTHS), None)
     if born is None:
         return table.alter(add_columns={_BIRTHS[0]: pa.int32()})
+    if "delta" in table.format.split(","):
+        return None  # columns are added to such tables, and no more
     if born.type == pa.int32():
         return table.alter(promote={born.name: pa.int64()})
     if born.name == _BIRTHS[0]:

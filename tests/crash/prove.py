@@ -37,10 +37,9 @@ from tests.crash.s3_rig import S3Verdict
 from tests.crash.s3_scenes import S3_SCENES, S3Case
 from tests.crash.scenes import SCENES
 from tests.crash.table_states import run_histories
-from tests.crash.tables import SEVERAL
-from tests.tables import FORMATS
+from tests.crash.tables import ALL_FORMATS
 
-_FORMATS = (*FORMATS, SEVERAL, *S3_FORMATS)
+_FORMATS = (*ALL_FORMATS, *S3_FORMATS)
 _SCENES = tuple({**SCENES, **S3_SCENES})
 _PARTS = ("crashes", "histories", "past", "commits", "writers")
 _HISTORIES: Final = 100
@@ -70,15 +69,17 @@ def _histories() -> Iterator[str]:
 
 
 def _commits() -> Iterator[str]:
-    yield from random_commits.campaign(FORMATS, _COMMITS, [1])
+    yield from random_commits.campaign(ALL_FORMATS, _COMMITS, [1])
     kinds = [*(one for one in KINDS if one != STORED), *LOGGED_KINDS]
-    yield from random_commits.campaign(FORMATS, _COMMITS // 5, [1, 2], is_tight=True, kinds=kinds)
+    yield from random_commits.campaign(
+        ALL_FORMATS, _COMMITS // 5, [1, 2], is_tight=True, kinds=kinds
+    )
 
 
 _OTHERS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "histories": _histories,
     "past": lambda: random_past.campaign(
-        random_past.ALL_FORMATS,
+        ALL_FORMATS,
         random_past.STEPS // len(random_past.SEEDS) + 1,
         random_past.SEEDS,
         (STORED, *LOGGED_KINDS),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.counting_storage import Fault
-from tests.crash.kinds import KINDS, LOGGED_KINDS, STORED
+from tests.crash.kinds import KINDS, LOGGED_KINDS, STORED, is_possible
 from tests.crash.log_acts import COMPACTING, CONDITIONAL, EVOLVING, REBUILDING, SERVING, TYPES
 from tests.crash.random_table import (
     FOREIGN,
@@ -34,7 +34,7 @@ from tests.crash.random_table import (
     WRITES_WIN,
     RandomTable,
 )
-from tests.tables import FORMATS
+from tests.crash.tables import ALL_FORMATS
 
 KEYS: Final = 60
 DEATHS: Final = 0.06
@@ -59,7 +59,7 @@ _WEIGHTS: Final = {
     "reopen": 2,
 }
 _LOGGED: Final = {
-    **{name: weight for name, weight in _WEIGHTS.items() if name != "convert"},
+    **_WEIGHTS,
     **dict.fromkeys(CONDITIONAL, 4),
     **dict.fromkeys((*COMPACTING, EVOLVING), 2),
     **dict(zip((*TYPES, REBUILDING), (2, 0.5, 0.5), strict=True)),
@@ -144,7 +144,7 @@ def step(table: RandomTable, chance: random.Random) -> None:
         case "rollback":
             table.roll_back(death)
         case "convert":
-            table.convert(chance.choice(FORMATS), death)
+            table.convert(chance.choice(ALL_FORMATS), death)
         case "purge":
             table.purge(death)
         case "reopen":
@@ -167,7 +167,7 @@ def campaign(
 ) -> Iterator[str]:
     """Run every seed in every format for every kind of table; some lines for each."""
     for kind, format_name, seed in product(kinds, formats, seeds):
-        if kind in LOGGED_KINDS and format_name != "native":
+        if not is_possible(kind, format_name):
             continue
         started = time.monotonic()
         options = dict(TIGHT if is_tight else SMALL_FILES)
@@ -183,7 +183,7 @@ def campaign(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign."""
     parser = argparse.ArgumentParser(prog="make commits", description=__doc__)
-    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
+    parser.add_argument("--formats", nargs="+", choices=ALL_FORMATS, default=ALL_FORMATS)
     parser.add_argument("--kinds", nargs="+", choices=(*KINDS, *LOGGED_KINDS), default=(STORED,))
     parser.add_argument("--commits", type=int, default=500)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.crash.counting_storage import Fault
-from tests.crash.kinds import LOGGED_KINDS, STORED
+from tests.crash.kinds import LOGGED_KINDS, STORED, is_possible
 from tests.crash.log_acts import COMPACTING, CONDITIONAL, EVOLVING, REBUILDING, TYPES
 from tests.crash.random_table import (
     BY_OTHERS,
@@ -32,10 +32,8 @@ from tests.crash.random_table import (
     WRITES,
     RandomTable,
 )
-from tests.crash.tables import SEVERAL
-from tests.tables import FORMATS
+from tests.crash.tables import ALL_FORMATS
 
-ALL_FORMATS: Final = (*FORMATS, SEVERAL)
 SEEDS: Final = (9601, 9602, 9603)
 """Those under which earlier releases showed past states without rows, and replaced rows alive."""
 STEPS: Final = 2000
@@ -66,7 +64,7 @@ _WEIGHTS: Final = {
     "reopen": 1,
 }
 _LOGGED: Final = {
-    **{name: weight for name, weight in _WEIGHTS.items() if name not in BY_OTHERS},
+    **_WEIGHTS,
     **dict.fromkeys(CONDITIONAL, 3),
     **dict.fromkeys(COMPACTING, 3),
     **dict(zip(TYPES, (4, 1), strict=True)),
@@ -156,7 +154,7 @@ def campaign(
 ) -> Iterator[str]:
     """Run every seed in every format for every kind of table; some lines for each."""
     for kind, format_name, seed in product(kinds, formats, seeds):
-        if kind in LOGGED_KINDS and format_name != "native":
+        if not is_possible(kind, format_name):
             continue
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="past-") as folder:

@@ -24,11 +24,19 @@ from hudi_core.errors import (
     InstantNotFoundError,
     PendingClusteringError,
     TableServiceError,
+    UnsupportedTableError,
 )
 from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant import Instant
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
-from tests.crash.kinds import LOGGED_KINDS, SPREAD, STORED, creation_options, storage_path
+from tests.crash.kinds import (
+    LOGGED_KINDS,
+    SPREAD,
+    STORED,
+    creation_options,
+    is_possible,
+    storage_path,
+)
 from tests.crash.log_acts import (
     ACTS,
     CONDITIONAL,
@@ -96,14 +104,16 @@ _STATE: Final = (*_HISTORY, InstantNotFoundError)
 REFUSALS: Final[Mapping[str, tuple[type[HudiError], ...]]] = {
     **dict.fromkeys((*WRITES, *REPLACING), (PendingClusteringError,)),
     **dict.fromkeys(("savepoint", "restore"), _STATE),
-    **dict.fromkeys(("rollback", "convert", "purge", "delete_savepoint"), _HISTORY),
+    **dict.fromkeys(("rollback", "purge", "delete_savepoint"), _HISTORY),
+    "convert": (*_HISTORY, UnsupportedTableError),
     **dict.fromkeys(("run", "run compactions"), (CommitConflictError,)),
     **dict.fromkeys((*CONDITIONAL, "alter"), (PendingClusteringError,)),
     **dict.fromkeys(TYPES, (TableServiceError,)),
 }
 """What a table may be unable to do, and stays as it is: a clustering that is scheduled stands
 against a write, a later write against that clustering, a savepoint or lost history against others,
-the end of a rollback whose writer died against the state that it takes out.
+the end of a rollback whose writer died against the state that it takes out, columns that changed
+against Delta.
 """
 _STATED: Final = ("has savepoints of later commits", "were under way together with")
 """Reasons for which a state that was promised may not be restored."""
@@ -348,6 +358,10 @@ class RandomTable:
 
     def convert(self, to: str, death: Fault | None = None) -> None:
         """Change the format, which then knows the present state, and by no name."""
+        now = hudi.Table.open(str(self.path)).config
+        has_rows_in_logs = now.table_type == "MERGE_ON_READ" and now.merge_on_read_mode == "logs"
+        if not is_possible(self.kind, to) or (has_rows_in_logs and to != "native"):
+            return
         is_same = to == self.table.format
         if self._do("convert", to, dict, death) or is_same:
             return
@@ -383,6 +397,7 @@ class RandomTable:
     ) -> str:
         """Do something; return why it was refused, and is no more."""
         after = [effect(one) for one in self.possible]
+        before = self.table.timeline.instants
         self.log.append(f"{name} {argument}{'' if death is None else f', {death}'}")
         if death is not None:
             ended = in_fork(_act_and_die, str(self.path), self.options, name, argument, death)
@@ -407,8 +422,8 @@ class RandomTable:
             self._go_on()
             return refused
         self.possible = after
-        # a restore to the present state writes nothing
-        self._has_died = self._has_died and name == "restore"
+        # what writes nothing ends nothing
+        self._has_died = self._has_died and self.table.timeline.instants == before
         self.saved = self.saved if saved is None else saved
         self._look()
         self.log[-1] += f" -> {self.table.timeline.instants[-1]}"
@@ -435,7 +450,8 @@ class RandomTable:
         matching = [one for one in self.possible if as_rows(one) == rows]
         states = [sorted(as_rows(one)) for one in self.possible]
         assert matching, f"{sorted(rows)} are none of {states}"
-        self.possible = matching[:1]
+        others = [one for one in self.possible if one is not matching[0]]
+        self.possible = [matching[0], *others] if self._is_unpublished() else matching[:1]
         writes = [str(one.requested_time) for one in self.table.timeline.completed_writes()]
         if writes:
             self.past[writes[-1]] = self.possible[0]
@@ -449,8 +465,18 @@ class RandomTable:
         self.readable = {*sorted(self.past)[-self.retained :]} - self._lost_promise
         found: set[str] = {one.instant.requested_time for one in self.table.savepoints}
         if self._may_be_saved:  # by a writer that died at it
-            self.saved, self._may_be_saved = found, False
+            self.saved, self._may_be_saved = found, self._is_unpublished()
         assert self.saved == found
+
+    def _is_unpublished(self) -> bool:
+        """Whether an instant is complete on Hudi's timeline and not in the format.
+
+        Its writer has died. What writes nothing itself leaves it so; the next that does publishes
+        it, or takes it back.
+        """
+        completed = self.path.glob(".hoodie/timeline/*_*")
+        seen = {one.requested_time for one in self.table.timeline.instants if one.is_completed}
+        return any(one.name.partition("_")[0] not in seen for one in completed)
 
     @property
     def retained(self) -> int:

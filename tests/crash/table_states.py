@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from tests.crash.counting_storage import Fault
-from tests.crash.kinds import KINDS, LOGGED_KINDS
+from tests.crash.kinds import KINDS, LOGGED_KINDS, is_possible
 from tests.crash.log_acts import CONDITIONAL, SERVING
 from tests.crash.random_table import (
     FOREIGN,
@@ -33,7 +33,7 @@ from tests.crash.random_table import (
     WRITES_WIN,
     RandomTable,
 )
-from tests.tables import FORMATS
+from tests.crash.tables import ALL_FORMATS
 
 KEYS: Final = st.lists(st.integers(0, 11), min_size=1, max_size=6, unique=True)
 WHICH: Final = st.integers(0, 5)
@@ -55,7 +55,7 @@ class TableStates(RuleBasedStateMachine):
     kinds: ClassVar[Sequence[str]] = KINDS
 
     @initialize(
-        format_name=st.sampled_from(FORMATS),
+        format_name=st.sampled_from(ALL_FORMATS),
         which=WHICH,
         writes_win=st.booleans(),
         keys=KEYS,
@@ -65,7 +65,7 @@ class TableStates(RuleBasedStateMachine):
         self, format_name: str, which: int, writes_win: bool, keys: list[int], retained: int
     ) -> None:
         kind = self.kinds[which % len(self.kinds)]
-        format_name = "native" if kind in LOGGED_KINDS else format_name
+        format_name = format_name if is_possible(kind, format_name) else "native"
         self.folder = tempfile.mkdtemp(prefix="states-")
         options = dict(TIGHT) | (WRITES_WIN if writes_win else {})
         options |= {"hoodie.cleaner.commits.retained": str(1 + retained % 3)}
@@ -121,10 +121,9 @@ class TableStates(RuleBasedStateMachine):
     def roll_back(self, death: Fault | None) -> None:
         self.table.roll_back(death)
 
-    @rule(to=st.sampled_from(FORMATS), death=DEATH)
+    @rule(to=st.sampled_from(ALL_FORMATS), death=DEATH)
     def convert(self, to: str, death: Fault | None) -> None:
-        if self.table.kind not in LOGGED_KINDS:  # which stay native
-            self.table.convert(to, death)
+        self.table.convert(to, death)
 
     @rule()
     def reopen(self) -> None:

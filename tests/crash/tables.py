@@ -20,6 +20,7 @@ from tests.version_6 import to_version_6
 
 SEVERAL: Final = "iceberg,delta"
 """Two formats in one commit."""
+ALL_FORMATS: Final = (*tables.FORMATS, SEVERAL)
 CANARY: Final = "canary-9c1e77d04b52"
 """A secret that must not be found again, in no file and no message."""
 OPTIONS: Final = {

@@ -15,14 +15,15 @@ from tests.crash.kinds import (
     LOGGED_9,
     LOGGED_BARE,
     LOGGED_KINDS,
+    SPLIT,
     STORED,
     data_root,
 )
 from tests.crash.random_commits import run
-from tests.crash.random_past import ALL_FORMATS, SEEDS, STEPS
+from tests.crash.random_past import SEEDS, STEPS
 from tests.crash.random_table import FOREIGN, LIMITED, TIGHT, RandomTable
 from tests.crash.table_states import run_histories
-from tests.crash.tables import SEVERAL
+from tests.crash.tables import ALL_FORMATS, SEVERAL
 from tests.samples import IS_WHOLE
 from tests.tables import FORMATS
 
@@ -63,6 +64,7 @@ def test_so_does_a_table_of_another_kind(tmp_path: Path, kind: str, table_format
     [
         *[(STORED, name) for name in (ALL_FORMATS if IS_WHOLE else ("native", SEVERAL))],
         *[(kind, "native") for kind in (LOGGED_KINDS if IS_WHOLE else (LOGGED, LOGGED_BARE))],
+        *[(SPLIT, name) for name in (ALL_FORMATS[1:] if IS_WHOLE else (SEVERAL,))],
     ],
 )
 def test_all_retained_states_are_as_they_were(tmp_path: Path, kind: str, table_format: str) -> None:
