@@ -211,6 +211,7 @@ class RandomTable:
     _ts: int = 0
     _may_be_saved: bool = False
     _has_died: bool = False
+    _writes: set[str] = field(default_factory=set)
     _lost_promise: set[str] = field(default_factory=set)
     _lists_alone: set[str] = field(default_factory=set)
     _unknown_to_format: set[str] = field(default_factory=set)
@@ -458,11 +459,12 @@ class RandomTable:
             gone = {time for time in self.past if time > writes[0]} - set(writes)
             for time in gone:
                 del self.past[time]
-        recent: set[str] = set(writes[-self.retained :])
-        self._lost_promise |= set(writes) - recent
-        self.promised = recent - self._lost_promise
-        self._lost_promise |= {*sorted(self.past)[: -self.retained]}
-        self.readable = {*sorted(self.past)[-self.retained :]} - self._lost_promise
+            # a write, its compaction and their archive come together: some were never looked at
+            self._writes = {time for time in self._writes if time < writes[0]} | {*writes}
+        recent = {*sorted(self._writes)[-self.retained :]}
+        self._lost_promise |= self._writes - recent
+        self.readable = recent - self._lost_promise
+        self.promised = self.readable & {*writes}
         found: set[str] = {one.instant.requested_time for one in self.table.savepoints}
         if self._may_be_saved:  # by a writer that died at it
             self.saved, self._may_be_saved = found, self._is_unpublished()
