@@ -120,6 +120,7 @@ def _logged_scenes() -> Mapping[str, Scene]:
     made, made_old = partial(create_of, LOGGED), create_logged_old
     recorded = Wound("upsert", LOGGED_COMPLETED)
     planned, merged = create_compaction, Wound("logged_compact", COMPLETED_FILE)
+    converted = Wound("logged_to_copy_on_write", COMPLETED_FILE)
     run = Wound("logged_run_compaction", COMPLETED_FILE)
     staged = partial(create_staged, kind=LOGGED)
     clustered = Wound("logged_cluster", REPLACED)
@@ -158,6 +159,7 @@ def _logged_scenes() -> Mapping[str, Scene]:
         "run_log_compaction": Scene("run_compaction", made=create_log_compaction),
         "upsert_planned": Scene("upsert", made=planned),
         "recover_compact": Scene("other", (merged,), made=made),
+        "recover_conversion": Scene("other", (converted,), made=made),
         "recover_run": Scene("run_compaction", (run,), made=planned),
         "run_clustering": Scene("run_clustering", made=partial(create_scheduled, kind=LOGGED)),
         "recover_cluster": Scene("other", (clustered,), made=made),
@@ -172,6 +174,7 @@ def _split_scenes() -> Mapping[str, Scene]:
     made, made_old = partial(create_of, SPLIT), partial(create_logged_old, kind=SPLIT)
     planned = partial(create_compaction, kind=SPLIT)
     recorded, written = (Wound("split_upsert", f"link {one}") for one in (_DELTA, ".temp/marker"))
+    converted = Wound("split_to_copy_on_write", COMPLETED_FILE)
     names = (
         *("insert", "upsert", "delete", "update", "delete_where", "merge", "rollback", "restore"),
         *("compact", "upsert_compacts", "cluster", "stage", "repair_metadata"),
@@ -190,6 +193,7 @@ def _split_scenes() -> Mapping[str, Scene]:
         "upsert_planned": Scene("upsert", made=planned),
         "run_compaction": Scene("run_compaction", made=planned),
         "recover_compact": Scene("other", (Wound("split_compact", COMPLETED_FILE),), made=made),
+        "recover_conversion": Scene("other", (converted,), made=made),
         "run_clustering": Scene("run_clustering", made=partial(create_scheduled, kind=SPLIT)),
         "purge": Scene("purge", made=made_old, is_repeated=True),
     }
