@@ -129,9 +129,12 @@ def _merged(
     owners = owners | present if takes_over else present | owners
     below = {field.field_id: field.fields for field in wanted}
     before = {field.field_id: field for field in known}
+    named: dict[int | None, list[str]] = {}
+    for name, owner in owners.items():
+        named.setdefault(owner, []).append(name)
     made = []
     for number in dict.fromkeys((*below, *before)):
-        names = [name for name, owner in owners.items() if owner == number]
+        names = named.get(number)
         former = before[number].fields if number in before else []
         if names:
             fields = _merged(former, below.get(number, []), takes_over)

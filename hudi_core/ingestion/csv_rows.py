@@ -16,7 +16,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.types as pt
 
 from hudi_core.ingestion.lines import BadLineError, block_size, decoded
-from hudi_core.schema.arrow_types import is_text
+from hudi_core.schema.arrow_types import is_text, repeated_names
 
 _UTF_8 = "utf-8"
 
@@ -58,9 +58,8 @@ class CsvFile:
         if self.names is not None:
             return [*self.names]
         line, names = next(self._records(), (1, []))
-        for name in names:
-            if names.count(name) > 1:
-                raise BadLineError(line, f"names the column {name!r} twice", column=name)
+        for name in repeated_names(names):
+            raise BadLineError(line, f"names the column {name!r} twice", column=name)
         return names
 
     def _read(self, data: bytes, names: Sequence[str]) -> pa.Table:

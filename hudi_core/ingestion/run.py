@@ -398,7 +398,8 @@ class _Run:
             # what a query makes has the table's types, and not what it is made of
             return self.schema
         stored = self.table.schema
-        new = [one for one in self.schema or () if one.name not in stored.names]
+        known = set(stored.names)
+        new = [one for one in self.schema or () if one.name not in known]
         return pa.schema([*stored, *new])
 
     def _keys(self) -> frozenset[str]:

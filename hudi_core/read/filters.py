@@ -32,6 +32,7 @@ from hudi_core.read.predicate import (
     one_of,
     to_arrow,
 )
+from hudi_core.schema.arrow_types import repeated_names
 
 Condition: TypeAlias = tuple[str, str, Any]
 """Column name, operator (one of :data:`OPERATORS`) and value.
@@ -138,14 +139,15 @@ def _require_fit(expression: pc.Expression, schema: pa.Schema) -> None:
 def require_columns(columns: Sequence[str] | None, schema: pa.Schema) -> None:
     """Refuse a projection that names columns a schema lacks, or one twice."""
     given = list(columns or ())
-    twice = sorted({name for name in given if given.count(name) > 1})
+    twice = repeated_names(given)
     if twice:
         raise SchemaError(
             f"The columns {', '.join(map(repr, twice))} are asked for twice",
             "Ask for each column once.",
             columns=tuple(twice),
         )
-    unknown = [name for name in given if name not in schema.names]
+    known = set(schema.names)
+    unknown = [name for name in given if name not in known]
     if unknown:
         raise SchemaError(
             f"The table has no column {', '.join(map(repr, unknown))}",

@@ -75,12 +75,12 @@ def filled(
     (positions of stored rows) and ``late`` (the stored row is the later version) are for the
     former.
     """
-    updates = len(met)
+    updates, had = len(met), set(stored.column_names)
     if rules.fill is None or not updates:
         return rows
     for position, field in enumerate(rows.schema):
         given = rows.column(position)
-        if field.name in _NEVER or field.name not in stored.column_names:
+        if field.name in _NEVER or field.name not in had:
             continue
         own = lacking(field.name, given.slice(0, updates), rules)
         takes = late.copy() if own is None else own | late

@@ -226,9 +226,14 @@ def _normalise_primitive(kind: pa.DataType) -> pa.DataType | None:
     return next((stored for test, stored in _FAMILIES if test(kind)), None)
 
 
+def repeated_names(names: Iterable[str]) -> list[str]:
+    """Names that occur twice, in order."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
 def require_distinct(names: Sequence[str], where: str) -> None:
     """Raise a :class:`SchemaError` when a name occurs twice."""
-    duplicates = sorted(name for name, count in Counter(names).items() if count > 1)
+    duplicates = repeated_names(names)
     if duplicates:
         raise SchemaError(
             f"{where} has several columns named {', '.join(duplicates)}",

@@ -282,7 +282,8 @@ def _decoded(array: pa.DictionaryArray) -> pa.Array:
 
 def require_known_columns(given: list[str], known: list[str], where: str) -> None:
     """Raise a :class:`SchemaError` that names the columns the table lacks."""
-    extra = [name for name in given if name not in known]
+    stored = set(known)
+    extra = [name for name in given if name not in stored]
     if extra:
         raise SchemaError(
             f"{where} lacks the columns {', '.join(extra)}",
@@ -359,17 +360,18 @@ def _require_exact(array: pa.Array, narrow: pa.Array) -> None:
 
 
 def _cast_struct(array: pa.StructArray, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
-    given = [field.name for field in array.type]
-    require_known_columns(given, [field.name for field in kind], f"The struct {path} of the table")
+    places = {field.name: at for at, field in enumerate(array.type)}
+    known = [field.name for field in kind]
+    require_known_columns([*places], known, f"The struct {path} of the table")
     # children of a null struct are nulls too, but not values that a required child lacks
     mask = array.is_null() if array.null_count else None
     columns = []
     for field in kind:
         below = f"{path}.{field.name}"
-        if field.name not in given:
+        if field.name not in places:
             columns.append(missing_column(field, len(array), below))
             continue
-        child = array.field(given.index(field.name))
+        child = array.field(places[field.name])
         if not field.nullable and mask is not None and child.null_count:
             cast_array(child.filter(pc.invert(mask)), field, below, widely=widely)
             columns.append(cast_array(child, field.with_nullable(True), below, widely=widely))

@@ -76,10 +76,11 @@ def merged_schema(
     ordering) keep their types. With ``fill_missing`` nested columns that the rows lack become null;
     otherwise they are an error.
     """
-    ignored = {*META_COLUMNS, IS_DELETED} - set(table.names)
+    known = set(table.names)
+    ignored = {*META_COLUMNS, IS_DELETED} - known
     rows = [each for each in incoming if each.name not in ignored]
     require_distinct([each.name for each in rows], "The batch of rows")
-    require_free_names([each.name for each in rows if each.name not in table.names])
+    require_free_names([each.name for each in rows if each.name not in known])
     merge = _Merge(frozenset(fixed), fill_missing, widely)
     merged = merge.fields(list(table.arrow), rows, "")
     return table if merged == list(table.arrow) else table.with_fields(merged)
@@ -167,7 +168,8 @@ def altered_schema(
     fields = _Alter(change).fields(list(table.arrow), "")
     if not fields:
         raise SchemaError("No column would be left", "Keep one, or drop the table.")
-    require_free_names([each.name for each in fields if each.name not in table.names])
+    known = set(table.names)
+    require_free_names([each.name for each in fields if each.name not in known])
     changed = table.with_fields(fields)
     if changed == table:
         raise SchemaError(

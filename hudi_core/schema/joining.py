@@ -135,10 +135,10 @@ def _missing(
     if pt.is_struct(wanted) and pt.is_struct(array.type):
         valid = array.is_valid()
         held, rows = array.filter(valid), rows[valid.to_numpy(zero_copy_only=False)]
-        names = [one.name for one in array.type]
+        places = {one.name: at for at, one in enumerate(array.type)}
         for one in wanted:
-            if one.name in names:
-                below = held.field(names.index(one.name))
+            if one.name in places:
+                below = held.field(places[one.name])
                 yield from _missing(below, one.type, f"{path}.{one.name}", rows)
             elif len(rows):
                 yield f"{path}.{one.name}", rows

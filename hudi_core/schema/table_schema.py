@@ -306,9 +306,10 @@ class TableSchema:
         names = [name for name in batch.schema.names if name not in dropped]
         require_distinct(names, "The batch of rows")
         require_known_columns(names, self.names, "The table")
+        given = set(names)
         columns = [
             cast_array(batch.column(field.name), field, field.name, widely=widely)
-            if field.name in names
+            if field.name in given
             else missing_column(field, batch.num_rows, field.name)
             for field in self.arrow
         ]

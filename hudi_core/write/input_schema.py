@@ -15,6 +15,7 @@ from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import brings_keys
 from hudi_core.model.operation import Operation
 from hudi_core.rows.staging import PLAIN
+from hudi_core.schema.arrow_types import repeated_names
 from hudi_core.schema.casting import cast_array, only_fields
 from hudi_core.schema.evolution import merged_schema
 from hudi_core.schema.table_schema import (
@@ -119,7 +120,8 @@ def staged_schema(
         fields = narrowed(table.arrow, needed) + keys
         _require_types(incoming, fields, how, fixed_columns(config))
         return replace(table, arrow=pa.schema(fields))
-    unknown = [name for name in names if name not in table.arrow.names and name != IS_DELETED]
+    known, given = set(table.arrow.names), set(names)
+    unknown = [name for name in names if name not in known and name != IS_DELETED]
     if unknown:
         raise SchemaError(
             f"The table has no column {', '.join(map(repr, unknown))}",
@@ -128,18 +130,18 @@ def staged_schema(
         )
     if keep_values and operation.updates:
         require_essential_columns(names, table, config)
-        fields = [field for field in table.arrow if field.name in names]
+        fields = [field for field in table.arrow if field.name in given]
     else:
         needed = [each.name for each in table.arrow if not (how.fill_missing and each.nullable)]
         _require_none(
-            [name for name in needed if name not in names],
+            [name for name in needed if name not in given],
             "every column of the table must be there",
             "Add it, with nulls where there is no value, or set "
             f"{SchemaConfig.fill_missing.key}=true where it may be null. "
             "Table.alter(drop=...) takes a column out of the table.",
         )
         fields = list(table.arrow)
-    if IS_DELETED in names and IS_DELETED not in table.arrow.names:
+    if IS_DELETED in given and IS_DELETED not in known:
         fields.append(pa.field(IS_DELETED, pa.bool_()))
     fields += keys
     _require_types(incoming, fields, how, fixed_columns(config))
@@ -155,7 +157,7 @@ def _brought_keys(incoming: pa.Schema, config: TableConfig, operation: Operation
 
 
 def _require_distinct_names(names: Sequence[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = repeated_names(names)
     if repeated:
         raise SchemaError(
             f"The rows have several columns named {', '.join(map(repr, repeated))}",
@@ -190,8 +192,9 @@ def narrowed(fields: Iterable[pa.Field], paths: Collection[str]) -> list[pa.Fiel
 def _require_types(
     incoming: pa.Schema, fields: Sequence[pa.Field], how: SchemaConfig, fixed: Collection[str]
 ) -> None:
+    given = set(incoming.names)
     for field in fields:
-        if field.name not in incoming.names:
+        if field.name not in given:
             continue  # becomes null
         # a column without rows shows whether the types go together; values are checked as they come
         none = only_fields(pa.nulls(0, incoming.field(field.name).type), field.type)

@@ -137,7 +137,8 @@ def require_same_partition(
 
     ``kept`` are columns that only some of the rows lack.
     """
-    missing = [name for name in context.schema.names if name not in staged.names or name in kept]
+    held = set(staged.names).difference(kept)
+    missing = [name for name in context.schema.names if name not in held]
     fills = context.rules.fill is not None and context.table.is_partitioned
     if context.moves and (missing or fills):
         lack = f"The rows lack the column {', '.join(map(repr, missing))}"
@@ -159,7 +160,8 @@ def completed(
     ``incoming`` has the rows that update first, then the new ones; ``met`` has the positions of the
     stored rows for the former.
     """
-    missing = [field for field in schema.arrow if field.name not in incoming.column_names]
+    had = set(incoming.column_names)
+    missing = [field for field in schema.arrow if field.name not in had]
     new_rows = incoming.num_rows - len(met)
     for field in missing:
         kept = plain(stored.column(field.name).take(pa.array(met)))

@@ -404,11 +404,12 @@ class Examiner:
             field_id(field) is not None for field in stored
         )
         numbers = {field_id(field): field.name for field in stored} if by_id else {}
+        names = set(stored.names)
         for field in self.schema.arrow:
             stored_name = numbers.get(field_id(field), field.name) if by_id else field.name
             if stored_name != field.name:
                 return f"its column {stored_name} is called {field.name} now"
-            if field.name not in stored.names:
+            if field.name not in names:
                 needed = (*self.config.record_key_fields, *self.config.partition_fields)
                 if field.name in {name.partition(".")[0] for name in needed} or not field.nullable:
                     return f"it has no column {field.name}"

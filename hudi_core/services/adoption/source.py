@@ -97,7 +97,8 @@ def plain_table(files: Sequence[FileStatus], schemas: Sequence[pa.Schema]) -> Fo
             "Files lie in folders that name different partition columns, or none",
             "Move the files into folders of one kind.",
         )
-    lacking = [name for name in names if name not in merged.names]
+    known = set(merged.names)
+    lacking = [name for name in names if name not in known]
     kinds = {name: _kind_of([one[name] for one in parts]) for name in lacking}
     for name, (kind, _) in kinds.items():
         merged = merged.append(pa.field(name, kind))

@@ -434,9 +434,10 @@ class _AppendedRows:
         opened = self.table.client.files.open
         for one in self.found:
             for batch in rows_of_files(opened, one.files, one.schema):
+                given = set(batch.schema.names)
                 columns = [
                     batch.column(field.name).cast(field.type)
-                    if field.name in batch.schema.names
+                    if field.name in given
                     else pa.nulls(batch.num_rows, field.type)
                     for field in self.schema
                 ]

@@ -224,7 +224,8 @@ class _Resolving:
                 for name in self.joined.source.names
                 if name not in META_COLUMNS and name not in when.without
             ]
-            unknown = [name for name in names if name not in self.table.schema.names]
+            known = set(self.table.schema.names)
+            unknown = [name for name in names if name not in known]
             if unknown:
                 raise SchemaError(
                     f"The table has no column {', '.join(map(repr, unknown))}, which the source "

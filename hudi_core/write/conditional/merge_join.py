@@ -23,6 +23,7 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import file_scan
 from hudi_core.rows.changes import FILE, PLACE, ROW, SOURCE, Met, assigned, is_number
 from hudi_core.rows.combine import Positions
+from hudi_core.schema.arrow_types import repeated_names
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.write.conditional.changes import JoinedRows, numbered, stream
 from hudi_core.write.conditional.duckdb_text import DuckDb
@@ -50,7 +51,7 @@ class JoinedColumns:
         cls, target: pa.Schema, source: pa.Schema, target_prefix: str, source_prefix: str
     ) -> JoinedColumns:
         """Join columns."""
-        twice = sorted({name for name in source.names if source.names.count(name) > 1})
+        twice = repeated_names(source.names)
         if twice:
             raise SchemaError(
                 f"The source has several columns named {', '.join(map(repr, twice))}",
