@@ -8,7 +8,8 @@ and the files are the same either way.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -80,7 +81,9 @@ def require_valid_codes(column: pa.ChunkedArray) -> None:
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a dictionary-encoded column as plain strings."""
-    return column.cast(pa.string()) if is_encoded(column.type) else column
+    if not is_encoded(column.type):
+        return column
+    return pa.chunked_array(chain.from_iterable(map(_decoded, column.chunks)), pa.string())
 
 
 def joined(
@@ -109,12 +112,23 @@ def joined(
         if field.name in names:
             columns.append(_encoded(chunks))
         else:
-            columns.append(pa.chunked_array(map(_decoded, chunks), field.type))
+            columns.append(pa.chunked_array(chain.from_iterable(map(_decoded, chunks)), field.type))
     return pa.Table.from_arrays(columns, schema=encoded_schema(schema, names))
 
 
-def _decoded(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if is_encoded(array.type) else array
+def _decoded(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield values, in several pieces where one would have more than 2 GB of strings."""
+    if not is_encoded(array.type):
+        yield array
+        return
+    try:
+        yield array.dictionary_decode()
+    except pa.ArrowInvalid:
+        if len(array) <= 1:
+            raise
+        half = len(array) // 2
+        yield from _decoded(array[:half])
+        yield from _decoded(array[half:])
 
 
 def _encoded(chunks: Iterable[pa.Array]) -> pa.ChunkedArray:

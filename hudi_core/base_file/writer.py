@@ -43,7 +43,7 @@ MODEL_FOOTER: Final = "writer.model.name"
 
 _HELD_BYTES: Final = 32 << 20
 """Bytes of rows in memory that wait for more to make a larger row group."""
-_LEAST_BATCH_ROWS: Final = 1024
+_FEW_BATCH_ROWS: Final = 1024
 """Arrow's own number."""
 _MOST_BATCH_ROWS: Final = 1 << 16
 
@@ -206,6 +206,8 @@ class BaseFileWriter:
         row_bytes = max(1, rows.nbytes // max(1, rows.num_rows))
         while rows.num_rows:
             part = rows.slice(0, max(1, (limit - self._held_bytes) // row_bytes))
+            while rows.num_rows > part.num_rows > 1 and part.nbytes > limit:  # its rows are heavier
+                part = part.slice(0, part.num_rows // 2)
             rows = rows.slice(part.num_rows)
             self._held.append(part)
             self._held_bytes += part.num_rows * row_bytes
@@ -345,10 +347,11 @@ def _end(
 def _batch_rows(sample: pa.Table, page_bytes: int) -> int:
     """Return how many rows of a column are encoded at a time.
 
-    A page may end only behind such a batch: values of the widest column fill half of one.
+    A page may end only behind such a batch: values of the widest column fill half of one. Heavy
+    ones are encoded one by one, as the writer holds a page several times.
     """
-    if sample.num_rows <= _LEAST_BATCH_ROWS:
-        return _LEAST_BATCH_ROWS
+    if sample.num_rows <= _FEW_BATCH_ROWS and sample.nbytes <= page_bytes:
+        return _FEW_BATCH_ROWS
     widest = max((column.nbytes for column in sample.columns), default=0)
     rows = int(page_bytes * sample.num_rows // (2 * max(1, widest)))
-    return min(max(rows, _LEAST_BATCH_ROWS), _MOST_BATCH_ROWS)
+    return min(max(rows, 1), _MOST_BATCH_ROWS)

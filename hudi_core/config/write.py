@@ -133,7 +133,8 @@ class WriteConfig(Options, group=Group.WRITE):
     record_size_estimate: Option[int] = Option(
         "hoodie.copyonwrite.record.size.estimate", default=1024
     )
-    """Bytes of a row in a file, as long as no commit shows them."""
+    """Bytes of a row in a file, as long as no commit shows them. Where it is not set, rows of more
+    than four times as many bytes in memory count as a quarter of these."""
     record_size_threshold: Option[float] = Option(
         "hoodie.record.size.estimation.threshold", default=1.0, parse=number(above=-1, below=1e6)
     )

@@ -40,6 +40,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions, distinct, existing_is_newer, order_ranks
 from hudi_core.rows.deciding import Mask, deciding_names, order_values
 from hudi_core.rows.filling import filled, folded_by, with_stored
+from hudi_core.rows.gathering import take
 from hudi_core.rows.staging import true_mask
 from hudi_core.schema.absence import ABSENT, absent_values
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
@@ -238,7 +239,7 @@ class SliceMerging:
         ranks = _ranks(logs, codes, rules)
         if rules.fill is None:
             winner = _winners(codes, ranks, rules)
-            rows = logs.rows.take(pa.array(winner))
+            rows = take(logs.rows, winner)
         else:
             rows, winner = folded_by(
                 logs.rows, codes, ranks, logs.deletes, rules, deletes_end=False
@@ -403,7 +404,7 @@ def taken(base: BaseRows, names: Sequence[str], positions: Positions) -> pa.Tabl
     for start, rows in base.columns(names):
         end = start + rows.num_rows
         begin, stop = np.searchsorted(positions, (start, end))
-        found.append(rows.take(pa.array(positions[begin:stop] - start)))
+        found.append(take(rows, positions[begin:stop] - start))
     if positions.max(initial=-1) >= end:
         raise beyond_last_row(base.path)
     return pa.concat_tables(found)
@@ -540,10 +541,10 @@ def _completed(
     updates = np.flatnonzero(written & lives[met.rows])
     is_new = lives.copy()
     is_new[met.rows] = False
-    parts = [tail.take(pa.array(met.rows[updates])), tail.filter(pa.array(is_new))]
+    parts = [take(tail, met.rows[updates]), tail.filter(pa.array(is_new))]
     _require_whole(tail.filter(pa.array(is_new & met.needs)), base.path)
     rows = pa.concat_tables(parts).combine_chunks()
-    had, late = had.take(pa.array(updates)), met.late[updates]
+    had, late = take(had, updates), met.late[updates]
     count = len(updates)
     for name, absent in absent_values(rows).items():
         at = rows.schema.get_field_index(name)
@@ -556,7 +557,7 @@ def _completed(
     replaced = np.concatenate([met.stored[updates], np.full(rows.num_rows - count, -1)])
     winner = met.winner
     order = np.argsort(np.concatenate([winner[met.rows[updates]], winner[is_new]]))
-    rows = rows.select(names).take(pa.array(order))
+    rows = take(rows.select(names), order)
     return MergedLogs(distinct(met.stored[written]), iter((rows,)), replaced[order])
 
 

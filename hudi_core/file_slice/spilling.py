@@ -20,6 +20,7 @@ from hudi_core.config.read import ReadConfig
 from hudi_core.errors import StorageError
 from hudi_core.file_slice.log_rows import BlockRows
 from hudi_core.rows.combine import Positions
+from hudi_core.rows.gathering import take
 
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 _MOST_SHARDS: Final = 128
@@ -150,7 +151,7 @@ class Shards:
         ):
             rows = rows.append_column("", pa.array(column))
         order = np.argsort(shards, kind="stable")
-        rows = rows.take(pa.array(order))
+        rows = take(rows, order)
         bounds = np.searchsorted(shards[order], np.arange(len(self) + 1))
         for stored, begin, end in zip(self._stored, bounds, bounds[1:], strict=False):
             if end > begin:

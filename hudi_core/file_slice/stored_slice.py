@@ -29,6 +29,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import Mask
+from hudi_core.rows.gathering import take
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import FetchedFiles
 
@@ -151,7 +152,7 @@ class StoredSlice:
 
     def added_rows(self, positions: Positions, names: Sequence[str]) -> pa.Table:
         """Rows that only logs have, at their positions."""
-        return self.tail.select(list(names)).take(pa.array(self.added[positions - BEYOND]))
+        return take(self.tail.select(list(names)), self.added[positions - BEYOND])
 
     def are_dead(self, positions: Positions) -> Mask:
         """Which rows of the base file logs replaced or deleted."""
@@ -182,12 +183,12 @@ class StoredSlice:
         if in_base.all():
             return found
         chosen = [self._replacing(positions[dead]), self.added[positions[beyond] - BEYOND]]
-        own = self.tail.select(list(names)).take(pa.array(np.concatenate(chosen)))
+        own = take(self.tail.select(list(names)), np.concatenate(chosen))
         both = pa.concat_tables([found, own.cast(found.schema)])
         order = np.empty(len(positions), np.int64)
         parts = [np.flatnonzero(some) for some in (in_base, dead, beyond)]
         order[np.concatenate(parts)] = np.arange(len(positions))
-        return both.take(pa.array(order))
+        return take(both, order)
 
     def places(self, positions: Positions) -> Positions:
         """Rows of base file, then of the tail, without dead ones.

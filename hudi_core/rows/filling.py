@@ -18,6 +18,7 @@ from hudi_core.config.merge_rules import Fill, MergeRules
 from hudi_core.errors import SchemaError
 from hudi_core.rows.combine import Positions, order_ranks
 from hudi_core.rows.deciding import Mask, deleted, order_values
+from hudi_core.rows.gathering import take_values
 from hudi_core.rows.staging import INGEST_ORDER, true_mask
 from hudi_core.schema.absence import ABSENT, absent_values, flags_column
 from hudi_core.schema.table_schema import META_COLUMNS
@@ -86,7 +87,7 @@ def filled(
         takes = late.copy() if own is None else own | late
         if not takes.any():
             continue
-        other = plain(stored.column(field.name).take(pa.array(met)))
+        other = plain(take_values(stored.column(field.name), met))
         if late.any():
             # the stored version counts, unless it lacks the value
             missing = lacking(field.name, other, rules)
@@ -104,7 +105,7 @@ def with_stored(rows: pa.Table, position: int, takes: Mask, stored: pa.ChunkedAr
     chosen = np.arange(rows.num_rows)
     chosen[: len(takes)][takes] = rows.num_rows + np.flatnonzero(takes)
     both = pa.chunked_array([*given.chunks, *stored.chunks], field.type)
-    return rows.set_column(position, field, both.take(pa.array(chosen)))
+    return rows.set_column(position, field, take_values(both, chosen))
 
 
 def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Table, Positions]:
@@ -166,7 +167,7 @@ def folded_by(
             last = np.maximum.reduceat(np.where(known & leads, numbers, -1), starts)
             late = np.minimum.reduceat(np.where(known & ~leads, numbers, count), starts)
             source = np.where(last >= 0, last, np.where(late < count, late, winner))
-        columns.append(column.take(pa.array(order[source])))
+        columns.append(take_values(column, order[source]))
         if field.name in absent:
             # behind a delete nothing stored is left to be kept
             flags = absent[field.name][order[source]] & (not deletes_end or erased < 0)

@@ -22,6 +22,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.keygen import KeyGenerator
 from hudi_core.rows.combine import IntArray
 from hudi_core.rows.context import WriteContext
+from hudi_core.rows.gathering import take
 from hudi_core.schema.table_schema import TableSchema
 
 _SORTED: Final = frozenset({BulkInsertSortMode.GLOBAL_SORT, BulkInsertSortMode.PARTITION_SORT})
@@ -100,7 +101,8 @@ def in_order(
     paths = [keys.partition_paths(batch).cast(pa.string()) for batch in held]
     order = _order(rows, context, keys, pa.chunked_array(paths, type=pa.string()))
     for start in range(0, len(order), _BATCH_ROWS):
-        yield from rows.take(order.slice(start, _BATCH_ROWS)).combine_chunks().to_batches()
+        chosen = order.slice(start, _BATCH_ROWS).to_numpy()
+        yield from take(rows, chosen).combine_chunks().to_batches()
 
 
 def ordered_positions(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -98,7 +99,8 @@ class StagedPart:
     Parts in task order, and batches in their own order, are the arrival order. ``location`` is
     relative to the base path, ``None`` when ``batches`` holds the rows (where the engine shares
     memory). ``batch_numbers`` and ``rows`` have, by partition path, the batches with its rows and
-    the number of these. ``ambiguity``: their record keys could be those of other rows.
+    the number of these, ``size`` the bytes of all in memory. ``ambiguity``: their record keys could
+    be those of other rows.
     """
 
     task: int
@@ -108,6 +110,7 @@ class StagedPart:
     batch_numbers: Mapping[PartitionPath, tuple[int, ...]] = field(default_factory=dict)
     rows: Mapping[PartitionPath, int] = field(default_factory=dict)
     batch_rows: tuple[int, ...] = ()
+    size: int = 0
     ambiguity: Ambiguity = Ambiguity.NONE
 
 
@@ -135,7 +138,7 @@ def stage_rows(
     keys = context.key_generator(schema)
     for chunk in _chunks(batches, schema, context.write.schema):
         keys.record_keys(chunk)  # refuses rows without a key before any data file exists
-        builder.see_keys(chunk)
+        builder.see(chunk)
         arrived = chunk
         if context.is_global:
             first = task.task * _TASK_ROWS + builder.rows
@@ -159,6 +162,7 @@ class PartBuilder:
         self._numbers: dict[PartitionPath, list[int]] = {}
         self._rows: dict[PartitionPath, int] = {}
         self._batch_rows: list[int] = []
+        self._size = 0
         self._ambiguity = Ambiguity.NONE
 
     @property
@@ -173,8 +177,9 @@ class PartBuilder:
         self._rows[path] = self._rows.get(path, 0) + piece.num_rows
         self._batch_rows.append(piece.num_rows)
 
-    def see_keys(self, rows: pa.RecordBatch) -> None:
-        """Look at the key columns of rows to add."""
+    def see(self, rows: pa.RecordBatch) -> None:
+        """Look at the size and the key columns of rows to add."""
+        self._size += rows.nbytes
         finder = self._context.key_ambiguity
         if finder is not None and self._ambiguity is not Ambiguity.ACTIVE:
             self._ambiguity = max(self._ambiguity, finder.of(rows))
@@ -193,6 +198,7 @@ class PartBuilder:
             numbers,
             self._rows,
             tuple(self._batch_rows),
+            self._size,
             self._ambiguity,
         )
 
@@ -228,7 +234,7 @@ def normalised(
     """
     kinds = {field.name: field.type for field in schema.arrow}
     wanted = kinds.keys()
-    for batch in batches:
+    for batch in chain.from_iterable(map(_light, batches)):
         names = [name for name in batch.schema.names if name in wanted]
         columns = [
             (narrowed if name == ABSENT else only_fields)(batch.column(name), kinds[name])
@@ -240,6 +246,19 @@ def normalised(
         yield schema.cast_batch(own, widely=how.widen_numbers)
 
 
+def _light(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield heavy rows in several batches.
+
+    A column of the table has 2 GB of strings in one piece at most, one of the rows may have more.
+    """
+    if batch.num_rows <= 1 or batch.nbytes <= _FLUSH_BYTES:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _light(batch.slice(0, half))
+    yield from _light(batch.slice(half))
+
+
 def _chunks(
     batches: Iterator[pa.RecordBatch], schema: TableSchema, how: SchemaConfig
 ) -> Iterator[pa.RecordBatch]:
@@ -248,9 +267,13 @@ def _chunks(
     for batch in normalised(batches, schema, how):
         if not batch.num_rows:
             continue
+        own = batch.nbytes
+        if held and size + own > _FLUSH_BYTES:  # heavy rows are not copied into one batch
+            yield _one(held)
+            held, rows, size = [], 0, 0
         held.append(batch)
         rows += batch.num_rows
-        size += batch.nbytes
+        size += own
         if rows >= _FLUSH_ROWS or size >= _FLUSH_BYTES:
             yield _one(held)
             held, rows, size = [], 0, 0
@@ -334,7 +357,10 @@ class StagedRows:
             batches = self._read(part, [own[one] for one in used])
             for one, batch in zip(used, batches, strict=True):
                 positions = numbers[cuts[one] : cuts[one + 1]] - bounds[one]
-                yield batch.take(pa.array(positions))
+                if (np.diff(positions) == 1).all():  # then nothing is copied
+                    yield batch.slice(int(positions[0]), len(positions))
+                else:
+                    yield batch.take(pa.array(positions))
             start = int(bounds[-1])
 
     def _read(

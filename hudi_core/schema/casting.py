@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -335,7 +336,7 @@ def _cast_values(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
             # Arrow asks for room for every integer of the type, not only for those that are there
             digits = min(38, _INT64_DIGITS + 1 + kind.scale)
             array = array.cast(pa.decimal128(digits, kind.scale))
-        result = array.cast(kind)
+        result = _near_start(array).cast(kind)
         if pt.is_floating(kind) and kind.bit_width < array.type.bit_width:
             _require_exact(array, result)
     except pa.ArrowInvalid as error:
@@ -349,6 +350,15 @@ def _cast_values(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
             stored=str(kind),
         ) from error
     return result
+
+
+def _near_start(array: pa.Array) -> pa.Array:
+    """Values of a slice that 32-bit offsets can reach, where those before take 2 GB."""
+    if not (array.offset and (pt.is_large_string(array.type) or pt.is_large_binary(array.type))):
+        return array
+    ends = np.frombuffer(array.buffers()[1], np.int64)
+    is_far = ends[array.offset + len(array)] > np.iinfo(np.int32).max
+    return array.take(pa.array(np.arange(len(array)))) if is_far else array
 
 
 def _require_exact(array: pa.Array, narrow: pa.Array) -> None:

@@ -23,6 +23,7 @@ from hudi_core.log_format.block import BlockType, HeaderKey, encode_avro_content
 from hudi_core.log_format.data_block import datums
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
+from hudi_core.rows.gathering import take
 from hudi_core.rows.merging import Merged
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
 from hudi_core.txn.markers import MarkerKind
@@ -52,8 +53,8 @@ class ChangeLog:
         updates = len(merged.updates)
         gone = np.setdiff1d(merged.removed, merged.replaced, assume_unique=True)
         changes = [
-            ("d", stored.take(pa.array(gone)), None),
-            ("u", stored.take(pa.array(merged.replaced)), written.slice(0, updates)),
+            ("d", take(stored, gone), None),
+            ("u", take(stored, merged.replaced), written.slice(0, updates)),
             ("i", None, written.slice(updates)),
         ]
         table = self.context.table

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 
 from hudi_core.base_file.encoded_columns import is_encoded, joined, plain
 from hudi_core.base_file.reader import read_columns
@@ -26,6 +25,7 @@ from hudi_core.file_slice.spilling import MergeMemory
 from hudi_core.file_slice.stored_slice import stored_slice
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.rows.context import WriteContext
+from hudi_core.rows.gathering import take
 from hudi_core.rows.layout import row_order
 from hudi_core.rows.staging import load, spill
 from hudi_core.schema.table_schema import RECORD_KEY
@@ -34,7 +34,6 @@ _BATCH_ROWS: Final = 1 << 18
 """Rows that are put into order at a time."""
 _PART_BYTES: Final = 256 << 20
 """Bytes of files whose rows are sorted in memory; of more, so many at a time."""
-_WIDE_BYTES: Final = 1 << 30
 """Bytes of a column of strings from which on its offsets may not fit into 32 bits."""
 _PLACE: Final = "place"
 
@@ -116,7 +115,7 @@ def _in_parts(
         for part in range(number):
             chosen = np.flatnonzero(own // each == part)
             if len(chosen):
-                some = _placed(rows.take(pa.array(chosen)), own[chosen])
+                some = _placed(take(rows, chosen), own[chosen])
                 left = spill(context, task, f"cluster{ordinal}-{part}", some, in_memory=False)
                 spilled[part].append(str(left))
     for names in spilled:
@@ -163,19 +162,6 @@ def _joined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table:
 
 def _ordered(rows: pa.Table, order: pa.Array) -> Iterator[pa.Table]:
     """Yield rows in an order of their positions."""
-    rows = _takeable(rows)
+    rows = rows.combine_chunks()  # a batch has rows of all files
     for start in range(0, len(order), _BATCH_ROWS):
-        yield rows.take(order.slice(start, _BATCH_ROWS))
-
-
-def _takeable(rows: pa.Table) -> pa.Table:
-    """Rows in one chunk, very long columns with 64-bit offsets."""
-    for position, field in enumerate(rows.schema):
-        if rows.column(position).nbytes < _WIDE_BYTES:
-            continue
-        if pt.is_string(field.type) or pt.is_binary(field.type):
-            wide = pa.large_string() if pt.is_string(field.type) else pa.large_binary()
-            rows = rows.set_column(
-                position, field.with_type(wide), rows.column(position).cast(wide)
-            )
-    return rows.combine_chunks()
+        yield take(rows, order.slice(start, _BATCH_ROWS).to_numpy())

@@ -41,6 +41,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.stats import FileStats, joined_stats
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import Mask
+from hudi_core.rows.gathering import take
 from hudi_core.schema.alignment import ids_of, with_ids
 from hudi_core.schema.arrow_types import children
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
@@ -253,7 +254,7 @@ def _data_blocks(
     rows, positions, are_updates = of.rows, of.positions, of.are_updates
     if positions is not None:
         order = np.argsort(positions)
-        rows, positions = rows.take(pa.array(order)), positions[order]
+        rows, positions = take(rows, order), positions[order]
         are_updates = are_updates[order]
     schema = context.schema
     if of.columns is not None:

@@ -35,6 +35,7 @@ from hudi_core.rows.combine import Positions, ranked, winners
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import deciding_names, deleted, order_values
 from hudi_core.rows.filling import filled
+from hudi_core.rows.gathering import take
 from hudi_core.rows.merging import Located, Merged, merge
 from hudi_core.rows.meta_columns import RowOrigin, with_meta_columns
 from hudi_core.rows.staging import SpillRef, StagedPart, load
@@ -83,7 +84,7 @@ class IncomingRows:
             return self.sources.take(self.context, self.parts, numbers, schema)
         wanted, places = ranked(numbers)
         rows = self.sources.take(self.context, self.parts, wanted, schema)
-        return rows.take(pa.array(places))
+        return take(rows, places)
 
     def keys(self, numbers: Positions) -> pa.ChunkedArray:
         """Return the record keys of some rows."""
@@ -181,6 +182,8 @@ def _with_kept(values: pa.Array, kept: pa.Array, below: Sequence[str]) -> pa.Arr
 # --- the merge -----------------------------------------------------------------------------------
 
 
+_LARGE_BYTES: Final = 16 << 20
+"""Bytes of a chunk of rows, on average, from which on to copy them costs more than it saves."""
 _NO_ROWS: Final = np.empty(0, dtype=np.int64)
 
 
@@ -381,7 +384,8 @@ def incoming_rows(
     """
     met = merged.replaced
     rows = pa.concat_tables([arrived.take(merged.updates), arrived.take(arrived.inserts)])
-    rows = rows.combine_chunks()  # what is done per column below is done per chunk of it
+    if rows.nbytes < _LARGE_BYTES * len(rows.column(0).chunks):
+        rows = rows.combine_chunks()  # what is done per column below is done per chunk of it
     if len(met):
         fields = context.table.partition_fields
         rows = keep_stored_partition_columns(

@@ -23,6 +23,7 @@ from hudi_core.model.operation import Operation
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.filling import with_stored
+from hudi_core.rows.gathering import take_values
 from hudi_core.schema.absence import Absence, absent_values
 from hudi_core.schema.table_schema import IS_DELETED, TableSchema
 
@@ -164,13 +165,13 @@ def completed(
     missing = [field for field in schema.arrow if field.name not in had]
     new_rows = incoming.num_rows - len(met)
     for field in missing:
-        kept = plain(stored.column(field.name).take(pa.array(met)))
+        kept = plain(take_values(stored.column(field.name), met))
         values = [*kept.chunks, pa.nulls(new_rows, field.type)]
         incoming = incoming.append_column(field, pa.chunked_array(values, field.type))
     for name, absent in absent_values(incoming).items():
         takes = absent[: len(met)]
         if takes.any():
-            kept = plain(stored.column(name).take(pa.array(met)))
+            kept = plain(take_values(stored.column(name), met))
             position = incoming.schema.get_field_index(name)
             incoming = with_stored(incoming, position, takes, kept)
     return incoming

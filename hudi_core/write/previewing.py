@@ -100,7 +100,7 @@ def plan_write(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun
     client, began = steps.transaction.table.client, steps.transaction.began
     newest_first = reversed(began.completed_writes())
     row_bytes = bytes_per_row(
-        map(client.read_commit, newest_first), steps.config.record_size_estimate
+        map(client.read_commit, newest_first), steps.row_bytes_without_commits(plan.parts)
     )
     if steps.writes_straight:
         files = list(_straight(plan.parts, row_bytes, steps.config.max_file_size))

@@ -33,6 +33,7 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import marks_deletes
 from hudi_core.rows.filling import folded
+from hudi_core.rows.gathering import take
 from hudi_core.rows.sorting import arrangement_for, sorts
 from hudi_core.rows.staging import (
     INGEST_ORDER,
@@ -70,6 +71,8 @@ _GROUP_BYTES: Final = 100 << 10
 _SHORT_TASK: Final = 32 * _GROUP_BYTES
 _LONG_TASK: Final = 64 << 20
 """Bytes of rows that a partition of a split table has in memory, where it is one task."""
+_TIMES_IN_MEMORY: Final = 4
+"""Bytes of a row in memory for each of its bytes in a file, about."""
 
 
 class WriteSession(Protocol):
@@ -158,7 +161,7 @@ class WriteSteps:
                 base_files, tagged = self._tag_by_index(index, parts, in_memory)
         if self._looks_for_duplicates:
             tagged = without_duplicates(tagged, parts, self.context, self.staged)
-        groups = self._plan(rows, base_files, tagged)
+        groups = self._plan(rows, base_files, tagged, parts)
         self._require_not_clustered(groups)
         return WritePlan(parts, tagged, groups)
 
@@ -386,12 +389,13 @@ class WriteSteps:
         rows: dict[PartitionPath, int],
         base_files: dict[PartitionPath, tuple[BaseFile, ...]],
         tagged: dict[PartitionPath, Tagged],
+        parts: Sequence[StagedPart],
     ) -> list[GroupWrite]:
         instant, buckets = self.context.instant, self.context.table.buckets
         sizing = FileSizing(
             self.config,
             instant,
-            self._record_size,
+            partial(self._record_size, parts),
             self.clustering.groups,
             appends=self.context.appends,
             most_rewritten=self._most_rewritten,
@@ -423,11 +427,21 @@ class WriteSteps:
         is_set = WriteConfig.small_file_limit.key in self.transaction.table.client.options
         return _MOST_REWRITTEN if self.context.appends and not is_set else None
 
-    def _record_size(self) -> int:
+    def row_bytes_without_commits(self, parts: Sequence[StagedPart]) -> int:
+        """Bytes of a row in a file, as far as nothing but the rows to write shows them."""
+        option = WriteConfig.record_size_estimate
+        rows = sum(sum(part.rows.values()) for part in parts)
+        if not rows or option.key in self.transaction.table.client.options:
+            return self.config.record_size_estimate
+        in_memory = sum(part.size for part in parts) // rows
+        return max(option.default, in_memory // _TIMES_IN_MEMORY)
+
+    def _record_size(self, parts: Sequence[StagedPart]) -> int:
         """Return bytes per row, from the newest writes' metadata."""
         client = self.transaction.table.client
         newest_first = reversed(self.transaction.began.completed_writes())
-        return average_record_size(map(client.active.read_notes, newest_first), self.config)
+        config = replace(self.config, record_size_estimate=self.row_bytes_without_commits(parts))
+        return average_record_size(map(client.active.read_notes, newest_first), config)
 
     def _write_groups(
         self,
@@ -609,7 +623,7 @@ def fold_rows(
     whole = scope.sources.take(context, scope.parts, numbers, staged)
     order = arrival_order(whole)
     if order is not None:
-        whole, codes, numbers = whole.take(pa.array(order)), codes[order], numbers[order]
+        whole, codes, numbers = take(whole, order), codes[order], numbers[order]
     rules = context.rules
     # rows of a batch complete each other by values that are absent, or by the table's rules too
     rules = rules if rules.fills_batch else replace(rules, fill=None)
@@ -624,6 +638,6 @@ def fold_rows(
     for ordinal, path in enumerate(scope.sources.paths):
         own = np.flatnonzero(partitions == ordinal)
         if len(own):
-            batches = one.take(pa.array(own)).combine_chunks().to_batches()
-            builder.add(path, batches[0])
+            for batch in take(one, own).combine_chunks().to_batches():
+                builder.add(path, batch)
     return builder.close()

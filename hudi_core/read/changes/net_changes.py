@@ -27,6 +27,7 @@ from hudi_core.read.filters import Filter
 from hudi_core.read.plan import PlannedSlice
 from hudi_core.read.scan import FileScan
 from hudi_core.rows.equality import differing_rows
+from hudi_core.rows.gathering import take
 from hudi_core.rows.sorting import values_of
 from hudi_core.schema.table_schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 
@@ -319,7 +320,7 @@ class StateDiff:
         is_gone[places[is_known]] = False
         updated = self._updated(old, new, places)
         yield self._rows(old.filter(pa.array(is_gone)), ChangeType.DELETE)
-        yield self._rows(new.take(pa.array(updated)), ChangeType.UPDATE)
+        yield self._rows(take(new, updated), ChangeType.UPDATE)
         yield self._rows(new.filter(pa.array(~is_known)), ChangeType.INSERT)
 
     def _updated(self, old: pa.Table, new: pa.Table, places: Places) -> Places:
@@ -332,8 +333,8 @@ class StateDiff:
             was, now = times[: len(old)], times[len(old) :]
             rows = rows[was[places[rows]] != now[rows]]
         columns = list(self.compared)
-        before = old.select(columns).take(pa.array(places[rows]))
-        found: Places = rows[differing_rows(before, new.select(columns).take(pa.array(rows)))]
+        before = take(old.select(columns), places[rows])
+        found: Places = rows[differing_rows(before, take(new.select(columns), rows))]
         return found
 
     def _rows(self, rows: pa.Table, kind: ChangeType) -> pa.Table:

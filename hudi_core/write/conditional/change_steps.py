@@ -64,7 +64,7 @@ class ChangeSteps(WriteSteps):
             tagged = tagging.run(
                 engine, parts, self.partitions, base_files, _TAG, are_new=data.are_new
             )
-        groups = self._plan({}, base_files, tagged)
+        groups = self._plan({}, base_files, tagged, parts)
         self._require_not_clustered(groups)
         with self._timed("write"):
             return self._write_groups(groups, parts, tagged)
@@ -102,7 +102,7 @@ def stage_changes(
                 if kinds is _ADDS:
                     keys = context.key_generator(schema)
                     keys.record_keys(chunk)  # refuses rows without a key
-                    builder.see_keys(chunk)
+                    builder.see(chunk)
                     paths = keys.partition_paths(chunk)
                 else:
                     numbers = chunk.column(FILE).to_numpy()
