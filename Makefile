@@ -170,6 +170,10 @@ bench-services: setup
 bench-keys: setup
 	$(RUN) benchmarks/long_keys.py $(ARGS)
 
+.PHONY: bench-wide
+bench-wide: setup  ## Measure rows of 2,000 columns, and rows of 4 MB
+	$(RUN) benchmarks/wide.py $(ARGS)
+
 .PHONY: bench-logs
 bench-logs: setup
 	$(RUN) benchmarks/merge_on_read.py $(ARGS)

@@ -28,8 +28,13 @@ def test_positions_of_a_column_of_more_than_2_gb() -> None:
     rows = pa.table({"n": np.arange(602), "body": column})
     with pytest.raises(pa.ArrowInvalid, match="overflow"):
         rows.take([0])
-    for positions in ([601, 0, 600, 0], [0, 600], []):
-        found = take(rows, np.array(positions, np.int64))
+    for positions, kind in (
+        ([601, 0, 600, 0], "i8"),
+        ([600, 0, 1], "u8"),
+        ([0, 600], "i8"),
+        ([], "i8"),
+    ):
+        found = take(rows, np.array(positions, kind))
         assert found["n"].to_pylist() == positions
         firsts = pc.utf8_slice_codeunits(found["body"], 0, 1).to_pylist()
         assert firsts == [{600: "b", 601: "c"}.get(one, "a") for one in positions]
