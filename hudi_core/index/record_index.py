@@ -272,10 +272,10 @@ def _number(decoder: RecordDecoder, value: bytes, path: str, known: _KnownGroups
 
 # --- rows tagged by the record index -------------------------------------------------------------
 
-# Four rounds of tasks: the keys are collected; each task asks some shards; of the files that they
-# name, and of no others, each task looks for the keys that are said to be there; and what was found
-# is decided as it is with every other index. With an index that is kept by partitions each
-# partition is for itself, and the tasks of all share the rounds.
+# Four rounds of tasks: the keys are collected, and dealt out by shard; each task asks some shards
+# for theirs; of the files that they name, and of no others, each task looks for the keys that are
+# said to be there; and what was found is decided as it is with every other index. With an index
+# that is kept by partitions each partition is for itself, and the tasks of all share the rounds.
 
 
 BaseFiles = dict[PartitionPath, tuple[BaseFile, ...]]
@@ -303,12 +303,15 @@ class RecordTagging:
         for each. Returned are the base files of the partitions concerned, and what becomes of these
         partitions.
         """
-        left = engine.map_tasks(scopes, self.tagging.collect, stage)
-        asked = [
-            [(incoming, one) for one in index.lookups(sum(scope.sources.rows), self._owner(scope))]
-            for scope, incoming in zip(scopes, left, strict=True)
+        asked = [index.lookups(sum(one.sources.rows), self._owner(one)) for one in scopes]
+        items = [(scope, tuple(some)) for scope, some in zip(scopes, asked, strict=True)]
+        collected = engine.map_tasks(items, self.collect, stage)
+        left = [incoming for incoming, _ in collected]
+        flat = [
+            one
+            for (_, shares), some in zip(collected, asked, strict=True)
+            for one in zip(shares, some, strict=True)
         ]
-        flat = [one for some in asked for one in some]
         found = iter(engine.map_tasks(flat, self.ask, stage))
         answers = [[next(found) for _ in some] for some in asked]
         paths = set[PartitionPath]()
@@ -372,13 +375,32 @@ class RecordTagging:
             )
         return found
 
-    def ask(self, task: TaskContext, item: tuple[SpilledIncoming, ShardLookup]) -> _Answer:
-        """Ask some shards for the keys that they hold."""
-        incoming, lookup = item
-        keys = load(self._context, incoming.keys).column("key").combine_chunks()
-        found = lookup.find(keys)
+    def collect(
+        self, task: TaskContext, item: tuple[Scope, Sequence[ShardLookup]]
+    ) -> tuple[SpilledIncoming, list[SpillRef]]:
+        """Collect the keys of a scope, and those that each lookup is to ask for."""
+        scope, lookups = item
+        incoming = self.tagging.collect(task, scope)
+        shares = []
+        if lookups:
+            keys = load(self._context, incoming.keys).column("key").combine_chunks()
+            # as RecordIndex.lookups deals the shards out
+            of_lookups = shards_of(keys, lookups[0].count) % len(lookups)
+            for number in range(len(lookups)):
+                own = np.flatnonzero(of_lookups == number).astype(np.int32)
+                some = pa.table({"key": keys.take(pa.array(own)), "ordinal": own})
+                kind = f"asked{number}"
+                shares.append(spill(self._context, task, kind, some, self.tagging.in_memory))
+        return incoming, shares
+
+    def ask(self, task: TaskContext, item: tuple[SpillRef, ShardLookup]) -> _Answer:
+        """Ask some shards for the keys that are theirs."""
+        share, lookup = item
+        asked = load(self._context, share)
+        found = lookup.find(asked.column("key").combine_chunks())
         # ordinals of keys and groups, both of 32 bits
-        where = pa.table({"key": found.keys, "group": found.groups})
+        ordinals = asked.column("ordinal").to_numpy()[found.keys]
+        where = pa.table({"key": ordinals, "group": found.groups})
         left = spill(self._context, task, "where", where, self.tagging.in_memory)
         return left, found.file_groups
 

@@ -202,6 +202,10 @@ def test_many_keys_are_many_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(looked) == 5
     assert set.union(*looked) == set(range(10))
     assert sum(map(len, looked)) == 10
+    # no task gets keys of the shards of others, and hashes decide, not partitions
+    asked = [len(keys) for _, keys in found]
+    assert sum(asked) == 500
+    assert max(asked) < 2 * 500 / len(asked)
 
 
 def test_a_row_stays_unless_it_is_to_move(tmp_path: Path) -> None:
