@@ -117,7 +117,7 @@ def joined(
 
 
 def _decoded(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield values, in several pieces where one would have more than 2 GB of strings."""
+    """Yield decoded values, in pieces of at most 2 GB."""
     if not is_encoded(array.type):
         yield array
         return

@@ -378,7 +378,7 @@ class RecordTagging:
     def collect(
         self, task: TaskContext, item: tuple[Scope, Sequence[ShardLookup]]
     ) -> tuple[SpilledIncoming, list[SpillRef]]:
-        """Collect the keys of a scope, and those that each lookup is to ask for."""
+        """Collect the keys of a scope, and those of each lookup."""
         scope, lookups = item
         incoming = self.tagging.collect(task, scope)
         shares = []

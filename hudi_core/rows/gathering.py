@@ -46,7 +46,7 @@ def take_values(column: pa.ChunkedArray, positions: Numbers) -> pa.ChunkedArray:
 def _gathered(
     chunks: Sequence[pa.Array], starts: Numbers, positions: Numbers
 ) -> Iterator[pa.Array]:
-    """Yield values at some positions; more pieces where they do not fit into one."""
+    """Yield the values at some positions, in pieces that fit."""
     within = np.searchsorted(starts, positions, side="right") - 1
     order = np.argsort(within, kind="stable")
     bounds = np.searchsorted(within[order], np.arange(len(starts)))

@@ -353,7 +353,7 @@ def _cast_values(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
 
 
 def _near_start(array: pa.Array) -> pa.Array:
-    """Values of a slice that 32-bit offsets can reach, where those before take 2 GB."""
+    """Values whose offsets need no more than 32 bits."""
     if not (array.offset and (pt.is_large_string(array.type) or pt.is_large_binary(array.type))):
         return array
     ends = np.frombuffer(array.buffers()[1], np.int64)

@@ -428,7 +428,7 @@ class WriteSteps:
         return _MOST_REWRITTEN if self.context.appends and not is_set else None
 
     def row_bytes_without_commits(self, parts: Sequence[StagedPart]) -> int:
-        """Bytes of a row in a file, as far as nothing but the rows to write shows them."""
+        """Bytes of a row in a file, where no commit shows them."""
         option = WriteConfig.record_size_estimate
         rows = sum(sum(part.rows.values()) for part in parts)
         if not rows or option.key in self.transaction.table.client.options:
