@@ -16,7 +16,7 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
-from hudi_core.engine.base import thread_pool
+from hudi_core.engine.base import EngineMap, thread_pool
 from hudi_core.errors import SchemaError
 from hudi_core.model.client import HeldMetadata, RunMap
 from hudi_core.model.commit import CommitMetadata
@@ -110,6 +110,12 @@ class TableMetaClient:
         Its functions are values, for they may go to executors; they get :attr:`for_tasks`.
         """
         return self.engine_map or self.run_map
+
+    @property
+    def map_heavy(self) -> RunMap:
+        """The same map, over items each of which is worth a task of its own."""
+        found = self.map_files
+        return found.heavy if isinstance(found, EngineMap) else found
 
     @property
     def for_tasks(self) -> TableMetaClient:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -182,17 +182,23 @@ class EngineMap:
 
     ``here`` is the map of this process. Few items go to it where ``engine`` runs tasks in other
     processes, as they are not worth a job; so does work that waits for a store (not ``is_local``),
-    which needs more threads than there are processors.
+    which needs more threads than there are processors. ``least`` is how many items are worth a job.
     """
 
     engine: Engine
     here: RunMap
     is_local: bool
+    least: int = _WORTH_A_JOB
+
+    @property
+    def heavy(self) -> EngineMap:
+        """The map over items each of which is worth a job of executors."""
+        return replace(self, least=1)
 
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
     ) -> Iterable[Answer]:
-        is_for_engine = self.is_local if self.engine.tasks_here else len(items) >= _WORTH_A_JOB
+        is_for_engine = self.is_local if self.engine.tasks_here else len(items) >= self.least
         if not is_for_engine:
             return self.here(function, items)
         return self.engine.map_tasks(items, _Each(function), 0)

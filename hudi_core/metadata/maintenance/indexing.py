@@ -38,13 +38,13 @@ from hudi_core.metadata.log.file_bytes import (
     encode_partition_mark,
 )
 from hudi_core.metadata.log.records import MetadataRecord
+from hudi_core.metadata.log.shards import numbers_of_keys
 from hudi_core.metadata.log.undo import recover
 from hudi_core.metadata.log.writer import (
     NewFile,
     begin_deltacommit,
     complete_deltacommit,
     log_stat,
-    shard_numbers,
 )
 from hudi_core.metadata.partition_types import shard_file_id
 from hudi_core.metadata.partitions.base import GroupCountFacts, MetadataPartition
@@ -114,7 +114,7 @@ class PartitionBuilder:
         now = self.tables.next_time()
         for owner, own in partition.by_owner(self.table, records).items():
             count = partition.group_count(GroupCountFacts(self.table.config, owner, len(own)))
-            shards = shard_numbers([record.key for record in own], count, by_value)
+            shards = numbers_of_keys([record.key for record in own], count, by_value).tolist()
             held = set(shards)
             for shard in range(count):
                 log = LogFileName(shard_file_id(name, shard, owner), time, 1, "0-0-0")

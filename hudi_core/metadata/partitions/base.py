@@ -15,6 +15,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
 from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
+from hudi_core.metadata.log.shards import Change
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
@@ -151,7 +152,7 @@ class MetadataPartition(ABC):
     # --- its records and file groups -----------------------------------------------------------
 
     @abstractmethod
-    def of_commit(self, commit: Commit) -> PartitionChange:
+    def of_commit(self, commit: Commit) -> Change:
         """What a write changes in it."""
 
     def of_removal(self, removal: Removal) -> PartitionChange:  # noqa: ARG002 - of files only

@@ -15,9 +15,11 @@ from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
 from hudi_core.metadata.key_index.key_records import all_locations
+from hudi_core.metadata.key_index.sharded import KeyIndex
 from hudi_core.metadata.key_index.unique_keys import with_repeated_keys
 from hudi_core.metadata.keys import partition_path
-from hudi_core.metadata.log.records import MetadataRecord, PartitionChange, RecordLocation
+from hudi_core.metadata.log.records import MetadataRecord, RecordLocation
+from hudi_core.metadata.log.shards import Change
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, group_place
 from hudi_core.metadata.partitions.base import GroupCountFacts, MetadataPartition, Reading
@@ -116,10 +118,11 @@ class RecordIndexPartition(MetadataPartition):
 
     # --- its records ---------------------------------------------------------------------------
 
-    def of_commit(self, commit: Commit) -> PartitionChange:
+    def of_commit(self, commit: Commit) -> Change:
         keys = commit.shared(KeyChanges)
         keys.note_repeated()
-        return keys.locations
+        is_owned = commit.definitions.is_partitioned(self.name)
+        return keys.of(KeyIndex(self.name, is_owned=is_owned))
 
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         config = table.config

@@ -11,9 +11,11 @@ import pyarrow as pa
 from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
 from hudi_core.metadata.key_index.key_records import all_entries
+from hudi_core.metadata.key_index.sharded import KeyIndex
 from hudi_core.metadata.key_index.value_index import noting_repeated_keys, with_type
 from hudi_core.metadata.keys import split_secondary_key
-from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
+from hudi_core.metadata.log.records import MetadataRecord
+from hudi_core.metadata.log.shards import Change
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.key_changes import KeyChanges
@@ -84,10 +86,11 @@ class SecondaryIndex(MetadataPartition):
 
     # --- its records ---------------------------------------------------------------------------
 
-    def of_commit(self, commit: Commit) -> PartitionChange:
+    def of_commit(self, commit: Commit) -> Change:
         keys = commit.shared(KeyChanges)
         keys.note_repeated()
-        return keys.values(commit.definitions.columns(self.name)[0])
+        (column,) = commit.definitions.columns(self.name)
+        return keys.of(KeyIndex(self.name, column, self.is_by_value(commit.definitions)))
 
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         (column,) = table.definitions.columns(self.name)

@@ -1,0 +1,212 @@
+"""The changes of file groups of a key index, and the tasks that write them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_core.config.table import TableConfig
+from hudi_core.hashing.java_hash import shards_of
+from hudi_core.metadata.index_definitions import IndexDefinitions
+from hudi_core.metadata.log.file_bytes import encode_first_log_file, encode_log_file
+from hudi_core.metadata.log.records import AlikeRecords, MetadataRecord, PartitionChange
+from hudi_core.model.files import FileId, LogFileName, PartitionPath, join_path
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import Storage
+
+# --- which keys a file group has -----------------------------------------------------------------
+
+
+def value_part(key: str) -> str:
+    """Return a secondary key up to the ``$`` included.
+
+    The part before the record key.
+    """
+    escaped = False
+    for position, letter in enumerate(key):
+        if letter == "$" and not escaped:
+            return key[: position + 1]
+        escaped = letter == "\\" and not escaped
+    return key
+
+
+def numbers_of_keys(
+    keys: pa.StringArray | Sequence[str], count: int, by_value: bool = False
+) -> npt.NDArray[np.int64]:
+    """Return for each key the number of its file group.
+
+    ``by_value``: of a secondary index whose values alone decide.
+    """
+    if by_value:
+        texts = keys.to_pylist() if isinstance(keys, pa.Array) else keys
+        keys = [value_part(key) for key in texts]
+    return shards_of(keys if isinstance(keys, pa.Array) else pa.array(keys, pa.string()), count)
+
+
+def by_shard(
+    change: PartitionChange, count: int, by_value: bool = False
+) -> Iterable[tuple[int, PartitionChange]]:
+    """Yield the touched file groups with their changes."""
+    records: dict[int, list[MetadataRecord]] = {}
+    deleted: dict[int, list[str]] = {}
+    of_records = numbers_of_keys([record.key for record in change.records], count).tolist()
+    for record, shard in zip(change.records, of_records, strict=True):
+        records.setdefault(shard, []).append(record)
+    for key, shard in zip(
+        change.deleted, numbers_of_keys(change.deleted, count).tolist(), strict=True
+    ):
+        deleted.setdefault(shard, []).append(key)
+    alike: dict[int, list[AlikeRecords]] = {}
+    for some in change.alike:
+        of_keys = numbers_of_keys(some.keys, count, by_value)
+        for shard in np.unique(of_keys).tolist():
+            own = some.keys.filter(pa.array(of_keys == shard))
+            alike.setdefault(shard, []).append(replace(some, keys=own))
+    for shard in sorted(records.keys() | deleted.keys() | alike.keys()):
+        yield (
+            shard,
+            PartitionChange(
+                tuple(records.get(shard, ())),
+                tuple(deleted.get(shard, ())),
+                tuple(alike.get(shard, ())),
+            ),
+        )
+
+
+# --- changes that tasks find and write -----------------------------------------------------------
+
+
+class FoundChange(NamedTuple):
+    """What becomes of some file groups; and whether keys come to be repeated."""
+
+    change: PartitionChange
+    repeats: bool = False
+
+
+class SpreadChange(Protocol):
+    """A change of a key index, found file group by file group; a value, for tasks.
+
+    ``is_spread``: file groups are found one by one; else the keys are few, and in one piece.
+    ``owners`` have keys that come or go.
+    """
+
+    @property
+    def owners(self) -> Collection[PartitionPath | None]: ...
+    @property
+    def is_spread(self) -> bool: ...
+    @property
+    def by_value(self) -> bool: ...
+
+    def find(self, owner: PartitionPath | None, shards: Sequence[int]) -> FoundChange:
+        """What becomes of the records of some file groups of an owner."""
+        ...
+
+    def noted(self, definitions: IndexDefinitions) -> IndexDefinitions:
+        """The definitions, as keys come to be repeated."""
+        ...
+
+
+class ShardedChange(Protocol):
+    """What becomes of a key index, whose keys may be too many for one process."""
+
+    def __bool__(self) -> bool: ...
+
+    @property
+    def owners(self) -> Collection[PartitionPath | None]:
+        """Whose file groups it may touch; see :class:`~.groups.Groups`."""
+        ...
+
+    def spread(self, counts: Mapping[PartitionPath | None, int], folder: str) -> SpreadChange:
+        """The change by file groups, of which each owner has so many.
+
+        ``folder``, below the table's, is for files that tasks leave for others.
+        """
+        ...
+
+
+Change: TypeAlias = PartitionChange | ShardedChange
+Changes: TypeAlias = Mapping[str, Change]
+"""Changes by partition of the metadata table."""
+
+
+class ShardTask(NamedTuple):
+    """Some of an owner's file groups, of which there are ``total``: numbers and ids.
+
+    Those that are ``begun`` get a file even where nothing becomes of them.
+    """
+
+    owner: PartitionPath | None
+    total: int
+    groups: Sequence[tuple[int, FileId]]
+    begun: Collection[int] = ()
+
+
+class ShardFile(NamedTuple):
+    """A log file that a task has made; with its bytes, unless it has put it."""
+
+    shard: int
+    file_id: FileId
+    size: int
+    new: int
+    deleted: int
+    data: bytes | None
+
+
+class WrittenShards(NamedTuple):
+    """What comes back from a task: a status for each file."""
+
+    files: tuple[ShardFile, ...]
+    repeats: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLogs:
+    """Makes the log files of file groups; a value, for tasks.
+
+    ``times`` are that of the instant and that at which the files are made. Into ``storage`` a task
+    puts what it makes: two attempts at it the same bytes, so that either may be the last.
+    """
+
+    partition: str
+    change: SpreadChange
+    config: TableConfig
+    times: tuple[InstantTime, InstantTime]
+    storage: Storage | None
+
+    def __call__(self, task: ShardTask) -> WrittenShards:
+        """Make those of some file groups."""
+        found = self.change.find(task.owner, [shard for shard, _ in task.groups])
+        if not (found.change or self.change.is_spread):
+            return WrittenShards((), found.repeats)
+        if self.change.is_spread and len(task.groups) == 1:
+            parts = {task.groups[0][0]: found.change}
+        else:
+            parts = dict(by_shard(found.change, task.total, self.change.by_value))
+        return WrittenShards(tuple(self._files(task, parts)), found.repeats)
+
+    def _files(self, task: ShardTask, parts: Mapping[int, PartitionChange]) -> Iterator[ShardFile]:
+        time, _ = self.times
+        for shard, file_id in task.groups:
+            part = parts.get(shard, PartitionChange())
+            if not part and shard not in task.begun:
+                continue
+            data = (
+                encode_log_file(self.partition, part, self.config, self.times)
+                if part
+                else encode_first_log_file(time)
+            )
+            if self.storage is not None:
+                name = log_name(file_id, time, shard)
+                self.storage.put(join_path(self.partition, str(name)), data)
+            left = data if self.storage is None else None
+            yield ShardFile(shard, file_id, len(data), part.new, len(part.deleted), left)
+
+
+def log_name(file_id: FileId, time: InstantTime, shard: int) -> LogFileName:
+    """The log file of a deltacommit in a file group."""
+    return LogFileName(file_id, time, 1, f"{shard}-0-0")

@@ -1,0 +1,94 @@
+"""The metadata table written by tasks: what reaches the process that commits, and what is written.
+
+With tasks in other processes nothing but values crosses; here they are pickled both ways.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.engine.base import TaskFunction, _Each
+from hudi_core.metadata.maintenance.validator import validate
+from hudi_core.metadata.partitions import key_changes
+from tests.property.test_index_model import ApartEngine
+from tests.unit.partitioned_index_tables import GLOBAL, MIN, ON, create, group_ids, keyed
+
+MOST_BYTES = 300
+"""Of what comes back of a file of the metadata table."""
+KINDS = {
+    "whole": ({**GLOBAL, "hoodie.index.type": "RECORD_INDEX"}, 10),
+    "by-partition": ({**ON, MIN: "3"}, 6),
+}
+
+
+class Watched(ApartEngine):
+    """Notes what comes back from tasks that work for the metadata table."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.answers: list[bytes] = []
+
+    def map_tasks(
+        self,
+        tasks: Sequence[Any],
+        function: TaskFunction[Any, Any],
+        stage: int,
+        weights: Sequence[int] | None = None,
+    ) -> list[Any]:
+        found = super().map_tasks(tasks, function, stage, weights)
+        if isinstance(function, _Each):
+            self.answers += map(pickle.dumps, found)
+        return found
+
+    @contextmanager
+    def seeing_no_keys(self) -> Iterator[None]:
+        self.answers.clear()
+        yield
+        assert self.answers
+        assert max(map(len, self.answers)) <= MOST_BYTES
+        assert not [one for one in self.answers if re.search(rb"k\d{6}", one)]
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many keys are those of a few rows already."""
+    monkeypatch.setattr(key_changes, "FEW_KEYS", 5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_of_writes(tmp_path: Path, kind: str, few: None) -> None:
+    options, groups = KINDS[kind]
+    table, engine = create(tmp_path, options), Watched()
+    table.insert(keyed(range(20), "oslo"), engine=engine)
+    table.create_index("by_value", "value")
+    steps: Sequence[tuple[Callable[..., Any], Any]] = [
+        (table.upsert, keyed(range(10, 40), "oslo", 2)),
+        (table.bulk_insert, keyed(range(100, 130), "rome")),
+        (table.delete, keyed(range(5, 25), "oslo")),
+        (table.insert_overwrite, keyed(range(110, 150), "rome", 3)),
+    ]
+    for write, rows in steps:
+        with engine.seeing_no_keys():
+            write(rows, engine=engine)
+    report = validate(hudi.Table.open(table.path)._session.opened.client)
+    assert report.is_valid, report.findings
+    assert len(group_ids(table)) == groups
+    assert not [*Path(table.path).glob(".hoodie/.temp/*")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_repeated_keys_are_noted(tmp_path: Path, kind: str, few: None) -> None:
+    table, engine = create(tmp_path, KINDS[kind][0]), Watched()
+    table.insert(keyed(range(20), "oslo"), engine=engine)
+    wanted = [("id", "=", "k000003")]
+    assert len(table.file_slices(filter=wanted)) == 1
+    table.bulk_insert(keyed(range(3, 10), "oslo"), engine=engine)
+    assert len(hudi.Table.open(table.path).to_arrow(filter=wanted)) == 2
