@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,8 @@ from hudi_core.schema.table_schema import RECORD_KEY
 FEW_KEYS: Final = 200_000
 """Up to so many keys are handled in one piece, in the process that commits: tasks of their own
 would take longer to begin."""
+FEW_FILES: Final = 64
+"""Up to so many files are read there for them."""
 _SHARDS: Final = b"shards"
 """Key of the metadata of a file of spread keys: the number of the file group of each batch."""
 _MAX_COMPARED: Final = 1_000
@@ -150,6 +152,9 @@ def _table(keys: pa.Array, kind: int) -> pa.Table:
     return pa.table({"key": keys, "change": pa.array(np.full(len(keys), kind, np.int8))})
 
 
+Held: TypeAlias = Mapping[PartitionPath | None, tuple[GroupFiles, ...]]
+"""The file groups of a record index, by their owner."""
+
 # --- few keys, or those of one file group --------------------------------------------------------
 
 
@@ -167,7 +172,7 @@ class KeyedChange:
     client: TableMetaClient
     index: KeyIndex
     files: Mapping[PartitionPath | None, Sequence[tuple[RecordLocation, SpillRef]]]
-    held: Mapping[PartitionPath | None, tuple[GroupFiles, ...]] | None
+    held: Held | None
     is_spread: bool = False
 
     def __bool__(self) -> bool:
@@ -179,7 +184,7 @@ class KeyedChange:
         client: TableMetaClient,
         index: KeyIndex,
         tables: Sequence[tuple[KeySource, SpillRef]],
-        held: Mapping[PartitionPath | None, tuple[GroupFiles, ...]] | None,
+        held: Held | None,
         *,
         is_spread: bool = False,
     ) -> KeyedChange:
@@ -283,7 +288,7 @@ class ManyKeys:
     reader: KeyReader
     index: KeyIndex
     sources: Sequence[KeySource]
-    held: Mapping[PartitionPath | None, tuple[GroupFiles, ...]] | None = None
+    held: Held | None = None
 
     def __bool__(self) -> bool:
         return bool(self.sources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias
@@ -12,10 +13,15 @@ import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
 from hudi_core.hashing.java_hash import shards_of
+from hudi_core.meta_client import TableMetaClient, run_serially
 from hudi_core.metadata.index_definitions import IndexDefinitions
-from hudi_core.metadata.log.file_bytes import encode_first_log_file, encode_log_file
+from hudi_core.metadata.log.file_bytes import (
+    encode_base_file,
+    encode_first_log_file,
+    encode_log_file,
+)
 from hudi_core.metadata.log.records import AlikeRecords, MetadataRecord, PartitionChange
-from hudi_core.model.files import FileId, LogFileName, PartitionPath, join_path
+from hudi_core.model.files import BaseFileName, FileId, LogFileName, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 
@@ -147,7 +153,7 @@ class ShardTask(NamedTuple):
 
 
 class ShardFile(NamedTuple):
-    """A log file that a task has made; with its bytes, unless it has put it."""
+    """A file that a task has made; with its bytes, unless it has put it."""
 
     shard: int
     file_id: FileId
@@ -165,8 +171,8 @@ class WrittenShards(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteLogs:
-    """Makes the log files of file groups; a value, for tasks.
+class WriteShards(ABC):
+    """Makes the files of file groups; a value, for tasks.
 
     ``times`` are that of the instant and that at which the files are made. Into ``storage`` a task
     puts what it makes: two attempts at it the same bytes, so that either may be the last.
@@ -176,7 +182,15 @@ class WriteLogs:
     change: SpreadChange
     config: TableConfig
     times: tuple[InstantTime, InstantTime]
-    storage: Storage | None
+    storage: Storage | None = None
+
+    @abstractmethod
+    def name(self, file_id: FileId, shard: int) -> str:
+        """The name of the file of a file group."""
+
+    @abstractmethod
+    def encode(self, name: str, part: PartitionChange) -> bytes:
+        """The bytes of a file."""
 
     def __call__(self, task: ShardTask) -> WrittenShards:
         """Make those of some file groups."""
@@ -190,23 +204,71 @@ class WriteLogs:
         return WrittenShards(tuple(self._files(task, parts)), found.repeats)
 
     def _files(self, task: ShardTask, parts: Mapping[int, PartitionChange]) -> Iterator[ShardFile]:
-        time, _ = self.times
         for shard, file_id in task.groups:
             part = parts.get(shard, PartitionChange())
             if not part and shard not in task.begun:
                 continue
-            data = (
-                encode_log_file(self.partition, part, self.config, self.times)
-                if part
-                else encode_first_log_file(time)
-            )
+            name = self.name(file_id, shard)
+            data = self.encode(name, part)
             if self.storage is not None:
-                name = log_name(file_id, time, shard)
-                self.storage.put(join_path(self.partition, str(name)), data)
+                self.storage.put(join_path(self.partition, name), data)
             left = data if self.storage is None else None
             yield ShardFile(shard, file_id, len(data), part.new, len(part.deleted), left)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLogs(WriteShards):
+    """Makes the log files of a deltacommit."""
+
+    def name(self, file_id: FileId, shard: int) -> str:
+        return str(log_name(file_id, self.times[0], shard))
+
+    def encode(self, name: str, part: PartitionChange) -> bytes:  # noqa: ARG002 - of base files
+        if not part:
+            return encode_first_log_file(self.times[0])
+        return encode_log_file(self.partition, part, self.config, self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBases(WriteShards):
+    """Makes the first base files of a partition."""
+
+    def name(self, file_id: FileId, shard: int) -> str:
+        return str(base_name(file_id, self.times[0], shard))
+
+    def encode(self, name: str, part: PartitionChange) -> bytes:
+        return encode_base_file(part, self.config, name, self.times[1])
 
 
 def log_name(file_id: FileId, time: InstantTime, shard: int) -> LogFileName:
     """The log file of a deltacommit in a file group."""
     return LogFileName(file_id, time, 1, f"{shard}-0-0")
+
+
+def base_name(file_id: FileId, time: InstantTime, shard: int) -> BaseFileName:
+    """The first base file of a file group."""
+    return BaseFileName(file_id, f"{shard}-0-0", time, ".hfile")
+
+
+def write_shards(
+    metadata: TableMetaClient,
+    write: WriteShards,
+    groups: Mapping[PartitionPath | None, tuple[Sequence[FileId], Collection[int]]],
+) -> WrittenShards:
+    """Have tasks make the files of a change.
+
+    ``groups`` are by owner the ids of all file groups, and which of them are begun. Of few keys the
+    files are made here, and come with their bytes.
+    """
+    change, tasks = write.change, []
+    if change.is_spread:
+        write = replace(write, storage=metadata.storage)
+    for owner in change.owners:
+        ids, begun = groups[owner]
+        numbered = list(enumerate(ids))
+        parts = [[one] for one in numbered] if change.is_spread else [numbered]
+        tasks += [ShardTask(owner, len(ids), part, begun) for part in parts]
+    run_map = metadata.map_heavy if change.is_spread else run_serially
+    found = list(run_map(write, tasks))
+    files = tuple(one for some in found for one in some.files)
+    return WrittenShards(files, any(one.repeats for one in found))

@@ -13,8 +13,6 @@ from itertools import chain
 from typing import Final
 
 from hudi_core.config.table import TableConfig
-from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.log.completeness import WATCHED, CommitRecords, require_complete
 from hudi_core.metadata.log.file_bytes import encode_log_file
 from hudi_core.metadata.log.groups import Groups, ListedGroup, list_all_groups, without_files
@@ -23,12 +21,11 @@ from hudi_core.metadata.log.records import PartitionChange
 from hudi_core.metadata.log.shards import (
     Change,
     Changes,
-    ShardedChange,
     ShardFile,
-    ShardTask,
     WriteLogs,
     by_shard,
     log_name,
+    write_shards,
 )
 from hudi_core.metadata.log.undo import undo
 from hudi_core.metadata.log.visible_instants import VisibleInstants
@@ -95,15 +92,28 @@ def write_deltacommit(
     tables = begin_deltacommit(tables, time)
     files: list[NewFile] = []
     written: Iterable[ShardFile]
+    folder = f"{temp_folder(time)}/{STAGE}"
+
+    def new(partition: str, owner: PartitionPath | None) -> Sequence[ListedGroup]:
+        ids = (shard_file_id(partition, shard, owner) for shard in range(new_groups))
+        return [ListedGroup(partition, one, {}) for one in ids]
+
     for partition, found in groups.items():
         change = changes[partition]
         if isinstance(change, PartitionChange):
             written = _written_here(partition, change, found, metadata.config, times)
         else:
-            sharded = _Sharded(partition, change, times, new_groups, counts)
-            written, repeats = sharded.write(metadata, found)
-            if repeats:
-                tables = tables.with_definitions(repeats(tables.definitions))
+            own = {owner: found.get(owner) or new(partition, owner) for owner in change.owners}
+            spread = change.spread({one: len(some) for one, some in own.items()}, folder)
+            of_owners = {
+                owner: ([one.file_id for one in some], _begun(owner, some, counts))
+                for owner, some in own.items()
+            }
+            write = WriteLogs(partition, spread, metadata.config, times)
+            done = write_shards(metadata, write, of_owners)
+            written = done.files
+            if done.repeats:
+                tables = tables.with_definitions(spread.noted(tables.definitions))
         files += [_new_file(partition, one, time) for one in written]
     tables = complete_deltacommit(tables, time, files, UPSERT)
     for file in files:
@@ -195,61 +205,20 @@ def _written_here(
         yield ShardFile(shard, own[shard].file_id, len(data), part.new, len(part.deleted), data)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sharded:
-    """Writes what becomes of a key index."""
+def _begun(
+    owner: PartitionPath | None,
+    groups: Sequence[ListedGroup],
+    counts: Callable[[InstantTime], bool],
+) -> frozenset[int]:
+    """File groups of an owner that get a file even where nothing becomes of them.
 
-    partition: str
-    change: ShardedChange
-    times: tuple[InstantTime, InstantTime]
-    new_groups: int
-    counts: Callable[[InstantTime], bool]
-
-    def write(
-        self, metadata: TableMetaClient, found: Groups
-    ) -> tuple[list[ShardFile], Callable[[IndexDefinitions], IndexDefinitions] | None]:
-        """Files, and what to note where keys come to be repeated."""
-        time, _ = self.times
-        own = {owner: self._groups(found, owner) for owner in self.change.owners}
-        numbers = {owner: len(groups) for owner, groups in own.items()}
-        spread = self.change.spread(numbers, f"{temp_folder(time)}/{STAGE}")
-        storage = metadata.storage if spread.is_spread else None
-        write = WriteLogs(self.partition, spread, metadata.config, self.times, storage)
-        tasks = [
-            ShardTask(
-                owner,
-                len(groups),
-                [(shard, groups[shard].file_id) for shard in shards],
-                self._begun(groups) if owner is not None else (),
-            )
-            for owner, groups in own.items()
-            if owner in spread.owners
-            for shards in self._together(len(groups), is_spread=spread.is_spread)
-        ]
-        written = list(metadata.map_heavy(write, tasks)) if storage else [*map(write, tasks)]
-        repeats = any(one.repeats for one in written)
-        return [*chain(*(one.files for one in written))], spread.noted if repeats else None
-
-    def _together(self, count: int, *, is_spread: bool) -> Sequence[Sequence[int]]:
-        return [[shard] for shard in range(count)] if is_spread else [range(count)]
-
-    def _groups(self, found: Groups, owner: PartitionPath | None) -> Sequence[ListedGroup]:
-        """The file groups of an owner; a new one gets some."""
-        return found.get(owner) or [
-            ListedGroup(self.partition, shard_file_id(self.partition, shard, owner), {})
-            for shard in range(self.new_groups)
-        ]
-
-    def _begun(self, groups: Sequence[ListedGroup]) -> frozenset[int]:
-        """Those that get a file even where nothing becomes of them.
-
-        Of an owner all file groups are there or none, and their number says where keys are. So
-        those that nothing but instants without effect have made, which may be undone yet, are made
-        again.
-        """
-        return frozenset(
-            shard for shard, group in enumerate(groups) if not any(map(self.counts, group.instants))
-        )
+    Of an owner all file groups are there or none, and their number says where keys are. So those
+    that nothing but instants without effect have made, which may be undone yet, are made again.
+    """
+    if owner is None:
+        return frozenset()
+    numbered = enumerate(groups)
+    return frozenset(shard for shard, one in numbered if not any(map(counts, one.instants)))
 
 
 def _new_file(partition: str, made: ShardFile, time: InstantTime) -> NewFile:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
 from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
-from hudi_core.metadata.log.shards import Change
+from hudi_core.metadata.log.shards import Change, ShardedChange
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
@@ -30,6 +30,19 @@ class GroupCountFacts(NamedTuple):
     config: MetadataConfig
     owner: PartitionPath | None
     records: int
+
+
+class KeysOfFiles(Protocol):
+    """The keys of a table's files, for an index that is built."""
+
+    @property
+    def rows(self) -> Mapping[PartitionPath | None, int]:
+        """About how many there are, by the owner of their file groups."""
+        ...
+
+    def change(self) -> ShardedChange:
+        """The keys, as they come to an index that has none."""
+        ...
 
 
 def is_safe(own: str) -> bool:
@@ -170,13 +183,15 @@ class MetadataPartition(ABC):
         count: int = getattr(layout.config, self.groups)
         return count
 
-    def by_owner(
-        self,
-        table: ListedTable,  # noqa: ARG002 - of indexes of keys
-        records: Sequence[MetadataRecord],
-    ) -> Mapping[PartitionPath | None, Sequence[MetadataRecord]]:
-        """Records by the owner of the file groups that they are for."""
-        return {None: records}
+    def keys(self, table: ListedTable) -> KeysOfFiles | None:  # noqa: ARG002 - of indexes of keys
+        """The keys that it is built of; ``None`` where :meth:`build` has its records."""
+        return None
+
+    def note_repeated(self, table: ListedTable, folder: str) -> None:  # noqa: B027 - few have readers
+        """Note beside it whether keys are repeated, where its readers must know.
+
+        Tasks leave files in a folder.
+        """
 
     # --- for people and tools ------------------------------------------------------------------
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.write import WriteConfig
+from hudi_core.meta_client import run_serially
 from hudi_core.metadata.key_index.key_records import DataFile, index_millis
 from hudi_core.metadata.key_index.sharded import (
+    FEW_FILES,
     FEW_KEYS,
+    Held,
     KeyedChange,
     KeyIndex,
     KeyReader,
@@ -29,13 +32,17 @@ from hudi_core.metadata.key_index.unique_keys import (
     without_note,
 )
 from hudi_core.metadata.log.records import RecordLocation
-from hudi_core.metadata.log.shards import ShardedChange
+from hudi_core.metadata.log.shards import ShardedChange, SpreadChange
 from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
+from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.work import Commit
+from hudi_core.metadata.statistics.row_counts import row_counts
 from hudi_core.model.commit import MERGES_LOGS, WriteOperation, WriteStat, WriteStatus
-from hudi_core.model.files import FileGroupId, FileSlice
+from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
 from hudi_core.rows.staging import SpillRef
 
+_PROBES: Final = 32
+"""In so many parts repeated keys are looked for, where no file groups say in how many."""
 _LEAST_BYTES: Final = 32
 """Bytes of a row of a data file, at the least: most have more."""
 
@@ -124,15 +131,17 @@ class KeyChanges:
             FileGroupId(one.partition_path, one.file_id): _keys_of(one.stat)
             for one in self.commit.statuses
         }
-        count = 0
+        count = files = 0
         for source in self._sources:
             if isinstance(source.spilled, pa.Table):
                 count += source.spilled.num_rows
-            elif source.after is not None or source.spilled is not None:
+                continue
+            files += 1
+            if source.after is not None or source.spilled is not None:
                 count += written.get(group_of(source.location), 0)
             elif source.before is not None:
                 count += source.before.total_size // _LEAST_BYTES
-        return count <= FEW_KEYS
+        return count <= FEW_KEYS and files <= FEW_FILES
 
     @cached_property
     def _tables(self) -> list[tuple[KeySource, pa.Table]]:
@@ -185,3 +194,82 @@ class KeyChanges:
 def _keys_of(stat: WriteStat) -> int:
     counts = (stat.num_inserts, stat.num_deletes, stat.num_update_writes)
     return max(stat.num_writes or 0, sum(one or 0 for one in counts))
+
+
+# --- keys of the files that a table has ----------------------------------------------------------
+
+
+@dataclass(eq=False)
+class StoredKeys:
+    """The keys of a table's files, for an index that is built."""
+
+    table: ListedTable
+    index: KeyIndex
+
+    @cached_property
+    def _reader(self) -> KeyReader:
+        columns = () if self.index.column is None else (self.index.column,)
+        stored = self.table.stored_slices
+        return KeyReader(self.table.client, columns, stored, stored)
+
+    @cached_property
+    def _sources(self) -> list[KeySource]:
+        config = self.table.client.config
+        return [
+            KeySource(
+                RecordLocation(
+                    one.partition_path, one.file_id, index_millis(one.base_instant, config)
+                ),
+                after=one,
+            )
+            for one in self.table.slices
+        ]
+
+    @cached_property
+    def rows(self) -> Mapping[PartitionPath | None, int]:
+        """About how many keys there are, by the owner of their file groups.
+
+        A partition that has no rows now is among them: other engines make file groups of new ones
+        only.
+        """
+        table = self.table
+        bases = [one.base_file for one in table.slices if one.base_file is not None]
+        named = [(one.instant, one.path) for one in bases]
+        counted = row_counts(table.client, table.client.timeline(), named)
+        paths: list[PartitionPath | None] = [*table.files, *table.all_logs]
+        rows = dict.fromkeys(paths, 0)
+        for one in table.slices:
+            base = one.base_file
+            of_base = counted[base.path] if base is not None else 0
+            logged = sum(log.status.size for log in one.log_files)
+            each = base.size // of_base if base is not None and of_base else _LEAST_BYTES
+            rows[one.partition_path] += of_base + logged // max(each, _LEAST_BYTES)
+        return rows if self.index.is_owned else {None: sum(rows.values())}
+
+    def change(self) -> ShardedChange:
+        """The keys, as they come to an index that has none."""
+        held: Held | None = {} if self.index.column is None else None
+        few = sum(self.rows.values()) <= FEW_KEYS and len(self._sources) <= FEW_FILES
+        if not few:
+            return ManyKeys(self._reader, self.index, self._sources, held)
+        keyed = [(one, table) for one, table in self.keyed() if table.num_rows]
+        return KeyedChange.of(self.table.client, self.index, keyed, held)
+
+    def keyed(self) -> Iterable[tuple[KeySource, pa.Table]]:
+        """The keys of each file."""
+        client, index = self.table.client, self.index
+        read = client.map_files(self._reader.for_tasks, self._sources)
+        for source, table in zip(self._sources, read, strict=True):
+            yield source, index.keyed(table, client.base_path)
+
+    def are_repeated(self, folder: str) -> bool:
+        """Whether several file groups hold one key."""
+        change, count = self.change(), _PROBES
+        spread = change.spread(dict.fromkeys(change.owners, count), folder)
+        shards = [[one] for one in range(count)] if spread.is_spread else [[*range(count)]]
+        run_map = self.table.client.map_heavy if spread.is_spread else run_serially
+        return any(run_map(partial(_repeats, spread), shards)) if spread.owners else False
+
+
+def _repeats(change: SpreadChange, shards: Sequence[int]) -> bool:
+    return any(change.find(owner, shards).repeats for owner in change.owners)
