@@ -16,13 +16,15 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.engine.base import TaskFunction, _Each
+from hudi_core.metadata.maintenance import compaction
 from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partitions import key_changes
 from tests.property.test_index_model import ApartEngine
-from tests.unit.partitioned_index_tables import GLOBAL, MIN, ON, create, group_ids, keyed
+from tests.unit.partitioned_index_tables import GLOBAL, MIN, ON, PLAIN, create, group_ids, keyed
 
 MOST_BYTES = 300
 """Of what comes back of a file of the metadata table."""
+COMPACTION = "hoodie.metadata.compact.max.delta.commits"
 KINDS = {
     "whole": ({**GLOBAL, "hoodie.index.type": "RECORD_INDEX"}, 10),
     "by-partition": ({**ON, MIN: "3"}, 6),
@@ -61,6 +63,15 @@ class Watched(ApartEngine):
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many keys are those of a few rows already."""
     monkeypatch.setattr(key_changes, "FEW_KEYS", 5)
+    monkeypatch.setattr(compaction, "_LIGHT", 0)
+
+
+def is_right(table: hudi.Table, groups: int) -> None:
+    report = validate(hudi.Table.open(table.path)._session.opened.client)
+    assert report.is_valid, report.findings
+    assert len(group_ids(table)) == groups
+    folder = Path(table.path, ".hoodie")
+    assert not [*folder.glob(".temp/*"), *folder.glob("metadata/*/.stage")]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,10 +89,7 @@ def test_keys_of_writes(tmp_path: Path, kind: str, few: None) -> None:
     for write, rows in steps:
         with engine.seeing_no_keys():
             write(rows, engine=engine)
-    report = validate(hudi.Table.open(table.path)._session.opened.client)
-    assert report.is_valid, report.findings
-    assert len(group_ids(table)) == groups
-    assert not [*Path(table.path).glob(".hoodie/.temp/*")]
+    is_right(table, groups)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -92,3 +100,25 @@ def test_repeated_keys_are_noted(tmp_path: Path, kind: str, few: None) -> None:
     assert len(table.file_slices(filter=wanted)) == 1
     table.bulk_insert(keyed(range(3, 10), "oslo"), engine=engine)
     assert len(hudi.Table.open(table.path).to_arrow(filter=wanted)) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_is_built_and_compacted(tmp_path: Path, kind: str, few: None) -> None:
+    options, groups = KINDS[kind]
+    plain = {**PLAIN, "hoodie.metadata.enable": "true"}
+    made, engine = create(tmp_path, plain), Watched()
+    made.bulk_insert(keyed(range(30), "oslo"))
+    made.bulk_insert(keyed(range(100, 130), "rome"))
+    table = hudi.Table.open(made.path, options={**plain, **options, COMPACTION: "2"})
+    with engine.seeing_no_keys():
+        table.upsert(keyed(range(20, 40), "oslo", 2), engine=engine)
+    is_right(table, groups)
+    table.create_index("by_value", "value")
+    is_right(table, groups)
+    with engine.seeing_no_keys():
+        for number in range(3):
+            table.upsert(keyed(range(number, 50), "oslo", 3 + number), engine=engine)
+    compacted = [*Path(table.path, ".hoodie/metadata/.hoodie/timeline").glob("*.commit")]
+    assert compacted
+    assert any(b"MergedFile" in one for one in engine.answers)
+    is_right(table, groups)

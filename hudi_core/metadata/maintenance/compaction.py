@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from hudi_core.actions.compaction import (
     CompactionWork,
@@ -65,12 +65,14 @@ from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.schema.table_schema import FILE_NAME, META_COLUMNS
-from hudi_core.storage.flushing import flushed_together
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.storage_lister import StorageLister
 
 _EXTENSION: Final = ".hfile"
+_LIGHT: Final = 4 << 20
+"""Bytes up to which file groups are merged in this process: tasks of their own would take longer to
+begin."""
 
 
 def deltas_since_compaction(timeline: Timeline) -> Sequence[Instant]:
@@ -143,14 +145,22 @@ def _run(locked: MetadataState, instant: Instant, slices: Sequence[FileSlice] | 
     merge_one = _MergeSlice(
         metadata.storage,
         metadata.config,
+        instant.requested_time,
         VisibleInstants.of(locked.data_timeline, timeline),
         completion,
         {file.path: file for one in slices for file in _files(one)},
     )
     untouched = _untouched(locked, work, slices, completion)
     extra = {SCHEMA_KEY: table_schema(), **shards_stated(untouched)}
-    with flushed_together(metadata.storage) as storage:
-        body = merge_slices(metadata, work, replace(merge_one, storage=storage), extra)
+    weight = sum(file.size for one in slices for file in _files(one))
+    run_map = metadata.map_heavy if weight > _LIGHT else metadata.run_map
+    operations = work.plan.operations or ()
+    found = dict(zip(map(_group_of, operations), run_map(merge_one, operations), strict=True))
+
+    def stat(operation: CompactionOperation, _: InstantTime) -> WriteStat:
+        return merge_one.stat(operation, found[_group_of(operation)])
+
+    body = merge_slices(metadata, work, stat, extra)
     return complete_compaction(metadata, work, locked.next_time(), body)
 
 
@@ -204,37 +214,67 @@ def _untouched(
     return found
 
 
+class MergedFile(NamedTuple):
+    """What comes back of a merged file group: bytes, and counts of records."""
+
+    size: int
+    records: int
+    removed: int
+    updated: int
+    inserted: int
+    log_records: int
+    log_blocks: int
+
+
+def _group_of(operation: CompactionOperation) -> FileGroupId:
+    partition = PartitionPath(operation.partition_path or "")
+    return FileGroupId(partition, FileId(operation.file_id or ""))
+
+
 @dataclass(frozen=True)
 class _MergeSlice:
     """Merges one file slice; a value, which engines can send away."""
 
     storage: Storage
     config: TableConfig
+    time: InstantTime
     counts: Callable[[InstantTime], bool]
     completion: Mapping[InstantTime, str]
     listed: Mapping[str, FileStatus]
 
-    def __call__(self, operation: CompactionOperation, time: InstantTime) -> WriteStat:
+    def __call__(self, operation: CompactionOperation) -> MergedFile:
         found = self._slice(operation)
-        name = BaseFileName(found.file_id, _token(found.file_id), time, _EXTENSION)
+        name = str(self._name(found))
         reader = GroupReader(
             self.storage, found, self.counts, lambda one: self.completion.get(one, one)
         )
-        merged = merge_group(reader, RecordEncoder(str(name)), str(name))
-        data = encode_base_entries(merged.entries, record_schema(), self.config, time)
-        path = join_path(found.partition_path, str(name))
-        self.storage.put(path, data)
+        merged = merge_group(reader, RecordEncoder(name), name)
+        data = encode_base_entries(merged.entries, record_schema(), self.config, self.time)
+        self.storage.put(join_path(found.partition_path, name), data)
+        return MergedFile(
+            len(data),
+            len(merged.entries),
+            merged.removed,
+            merged.updated,
+            merged.inserted,
+            merged.log_records,
+            merged.log_blocks,
+        )
+
+    def stat(self, operation: CompactionOperation, merged: MergedFile) -> WriteStat:
+        """The write stat of a merged slice."""
+        found = self._slice(operation)
         base = found.base_file
         return WriteStat(
             file_id=found.file_id,
-            path=path,
+            path=join_path(found.partition_path, str(self._name(found))),
             prev_commit=base.instant if base else NO_PREVIOUS_COMMIT,
-            num_writes=len(merged.entries),
+            num_writes=merged.records,
             num_deletes=merged.removed,
             num_update_writes=merged.updated,
             num_inserts=merged.inserted,
-            total_write_bytes=len(data),
-            file_size_in_bytes=len(data),
+            total_write_bytes=merged.size,
+            file_size_in_bytes=merged.size,
             partition_path=found.partition_path,
             total_log_records=merged.log_records,
             total_log_files=len(found.log_files),
@@ -245,9 +285,12 @@ class _MergeSlice:
             prev_base_file=base.status.name if base else None,
         )
 
+    def _name(self, found: FileSlice) -> BaseFileName:
+        return BaseFileName(found.file_id, _token(found.file_id), self.time, _EXTENSION)
+
     def _slice(self, operation: CompactionOperation) -> FileSlice:
-        partition = PartitionPath(operation.partition_path or "")
-        group = FileGroupId(partition, FileId(operation.file_id or ""))
+        group = _group_of(operation)
+        partition = group.partition_path
         base = operation.data_file_path
         logs = tuple(
             LogFile(self._status(partition, one), name)
