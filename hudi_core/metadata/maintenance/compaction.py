@@ -8,6 +8,7 @@ its plan, whatever was committed since.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,10 +46,10 @@ from hudi_core.metadata.log.record_codec import (
 from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.log.visible_instants import VisibleInstants
 from hudi_core.metadata.merging import merge, present
-from hudi_core.metadata.partition_types import shard_number
+from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shard_number
 from hudi_core.metadata.state import MetadataState
 from hudi_core.model.actions import CompactionOperation
-from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, WriteStat
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
@@ -69,6 +70,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.storage_lister import StorageLister
 
+_log: Final = logging.getLogger(__name__)
 _EXTENSION: Final = ".hfile"
 _LIGHT: Final = 4 << 20
 """Bytes up to which file groups are merged in this process: tasks of their own would take longer to
@@ -125,7 +127,8 @@ def compact_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | N
     plan = plan_compaction(slices)
     if plan is None:
         return None
-    return _run(locked, request_compaction(metadata, locked.next_time(), plan), slices)
+    requested = request_compaction(metadata, locked.next_time(), plan)
+    return _run(locked, requested, slices, config.record_index_group_bytes)
 
 
 def finish_compactions(locked: MetadataState) -> bool:
@@ -136,7 +139,13 @@ def finish_compactions(locked: MetadataState) -> bool:
     return bool(pending)
 
 
-def _run(locked: MetadataState, instant: Instant, slices: Sequence[FileSlice] | None) -> Instant:
+def _run(
+    locked: MetadataState,
+    instant: Instant,
+    slices: Sequence[FileSlice] | None,
+    most_bytes: int | None = None,
+) -> Instant:
+    """Run a compaction; warns of file groups of key indexes with more than ``most_bytes``."""
     metadata, timeline = locked.metadata, locked.timeline
     work = start_compaction(metadata, instant)
     if slices is None:
@@ -161,7 +170,26 @@ def _run(locked: MetadataState, instant: Instant, slices: Sequence[FileSlice] | 
         return merge_one.stat(operation, found[_group_of(operation)])
 
     body = merge_slices(metadata, work, stat, extra)
+    if most_bytes is not None:
+        _warn_of_growth(locked.client.base_path, body, most_bytes)
     return complete_compaction(metadata, work, locked.next_time(), body)
+
+
+def _warn_of_growth(base_path: str, body: CommitMetadata, most_bytes: int) -> None:
+    """Say which indexes of keys have outgrown the number of their file groups."""
+    for partition, stats in body.partition_to_write_stats.items():
+        largest = max(one.file_size_in_bytes or 0 for one in stats)
+        is_of_keys = partition == RECORD_INDEX or partition.startswith(SECONDARY_INDEX)
+        if is_of_keys and largest > most_bytes:
+            _log.warning(
+                "file groups of %s of %s have up to %d bytes, more than the %d of %s; "
+                "`hudi metadata drop` and `hudi metadata index` build it again with more of them",
+                partition,
+                base_path,
+                largest,
+                most_bytes,
+                MetadataConfig.record_index_group_bytes.key,
+            )
 
 
 def _slices(locked: MetadataState, planned: Iterable[str]) -> Sequence[FileSlice]:

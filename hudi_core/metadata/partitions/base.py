@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
@@ -30,6 +31,22 @@ class GroupCountFacts(NamedTuple):
     config: MetadataConfig
     owner: PartitionPath | None
     records: int
+
+
+_ENTRY_BYTES: Final = 48
+"""What Hudi expects an entry of an index of keys to take."""
+
+
+def key_group_count(layout: GroupCountFacts) -> int:
+    """Number of file groups that Hudi gives an index of keys.
+
+    Of secondary indexes it goes by the options of the record index.
+    """
+    config = layout.config
+    bounds = config.record_index_groups if layout.owner is None else config.partitioned_index_groups
+    expected = layout.records * _ENTRY_BYTES * config.record_index_growth
+    groups = math.ceil(expected / config.record_index_group_bytes)
+    return min(max(groups, bounds[0]), bounds[1])
 
 
 class KeysOfFiles(Protocol):

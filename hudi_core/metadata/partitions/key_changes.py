@@ -200,7 +200,7 @@ def _keys_of(stat: WriteStat) -> int:
 
 
 @dataclass(eq=False)
-class StoredKeys:
+class KeysOfTable:
     """The keys of a table's files, for an index that is built."""
 
     table: ListedTable

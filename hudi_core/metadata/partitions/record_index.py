@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,17 +21,19 @@ from hudi_core.metadata.log.records import MetadataRecord, RecordLocation, Recor
 from hudi_core.metadata.log.shards import Change
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, group_place
-from hudi_core.metadata.partitions.base import GroupCountFacts, MetadataPartition, Reading
-from hudi_core.metadata.partitions.key_changes import KeyChanges, StoredKeys
+from hudi_core.metadata.partitions.base import (
+    GroupCountFacts,
+    MetadataPartition,
+    Reading,
+    key_group_count,
+)
+from hudi_core.metadata.partitions.key_changes import KeyChanges, KeysOfTable
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
 from hudi_core.metadata.table import metadata_storage
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, LogFileName
-
-_ENTRY_BYTES: Final = 48
-"""What Hudi expects an entry to take."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +125,10 @@ class RecordIndexPartition(MetadataPartition):
         is_owned = commit.definitions.is_partitioned(self.name)
         return keys.of(KeyIndex(self.name, is_owned=is_owned))
 
-    def keys(self, table: ListedTable) -> StoredKeys:
+    def keys(self, table: ListedTable) -> KeysOfTable:
         table.definitions = self._defined(table)
         is_owned = table.definitions.is_partitioned(self.name)
-        return StoredKeys(table, KeyIndex(self.name, is_owned=is_owned))
+        return KeysOfTable(table, KeyIndex(self.name, is_owned=is_owned))
 
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         for source, keyed in self.keys(table).keyed():
@@ -144,11 +145,7 @@ class RecordIndexPartition(MetadataPartition):
         return with_repeated_keys(made, are_repeated=False)
 
     def group_count(self, layout: GroupCountFacts) -> int:
-        config, is_whole = layout.config, layout.owner is None
-        bounds = config.record_index_groups if is_whole else config.partitioned_index_groups
-        expected = layout.records * _ENTRY_BYTES * config.record_index_growth
-        groups = math.ceil(expected / config.record_index_group_bytes)
-        return min(max(groups, bounds[0]), bounds[1])
+        return key_group_count(layout)
 
     # --- for people and tools ------------------------------------------------------------------
 

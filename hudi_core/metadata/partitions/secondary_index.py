@@ -17,8 +17,13 @@ from hudi_core.metadata.keys import split_secondary_key
 from hudi_core.metadata.log.records import MetadataRecord, RecordType, SecondaryEntry
 from hudi_core.metadata.log.shards import Change
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, RECORD_INDEX, SECONDARY_INDEX
-from hudi_core.metadata.partitions.base import MetadataPartition, Reading
-from hudi_core.metadata.partitions.key_changes import KeyChanges, StoredKeys
+from hudi_core.metadata.partitions.base import (
+    GroupCountFacts,
+    MetadataPartition,
+    Reading,
+    key_group_count,
+)
+from hudi_core.metadata.partitions.key_changes import KeyChanges, KeysOfTable
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
@@ -41,7 +46,6 @@ class SecondaryIndex(MetadataPartition):
     )
     checks: ClassVar[frozenset[Check]] = frozenset({Check.SECONDARY_INDEX})
     read_through: ClassVar[str | None] = RECORD_INDEX
-    groups: ClassVar[int | str] = 10
     is_key_index: ClassVar[bool] = True
     is_of_column: ClassVar[bool] = True
     prefix: ClassVar[str] = SECONDARY_INDEX
@@ -92,16 +96,19 @@ class SecondaryIndex(MetadataPartition):
         (column,) = commit.definitions.columns(self.name)
         return keys.of(KeyIndex(self.name, column, self.is_by_value(commit.definitions)))
 
-    def keys(self, table: ListedTable) -> StoredKeys:
+    def keys(self, table: ListedTable) -> KeysOfTable:
         (column,) = table.definitions.columns(self.name)
         schema = table.client.schema.arrow
         table.definitions = made = with_type(table.definitions, self.name, column, schema)
-        return StoredKeys(table, KeyIndex(self.name, column, self.is_by_value(made)))
+        return KeysOfTable(table, KeyIndex(self.name, column, self.is_by_value(made)))
+
+    def group_count(self, layout: GroupCountFacts) -> int:
+        return key_group_count(layout)
 
     def note_repeated(self, table: ListedTable, folder: str) -> None:
         made = table.definitions
         if RECORD_INDEX in made.raw and not made.is_partitioned(RECORD_INDEX):
-            keys = StoredKeys(table, KeyIndex(RECORD_INDEX))
+            keys = KeysOfTable(table, KeyIndex(RECORD_INDEX))
             table.definitions = with_repeated_keys(made, are_repeated=keys.are_repeated(folder))
 
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
