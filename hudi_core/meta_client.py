@@ -113,7 +113,7 @@ class TableMetaClient:
 
     @property
     def map_heavy(self) -> RunMap:
-        """The same map, over items each of which is worth a task of its own."""
+        """The same map, over items that are worth a task each."""
         found = self.map_files
         return found.heavy if isinstance(found, EngineMap) else found
 

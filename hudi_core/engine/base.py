@@ -192,7 +192,7 @@ class EngineMap:
 
     @property
     def heavy(self) -> EngineMap:
-        """The map over items each of which is worth a job of executors."""
+        """The map over items that are worth a job each."""
         return replace(self, least=1)
 
     def __call__(

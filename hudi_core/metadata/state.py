@@ -138,7 +138,7 @@ class MetadataState:
         return replace(self, client=self.client.seeing(timeline))
 
     def with_definitions(self, definitions: IndexDefinitions) -> MetadataState:
-        """The state with these definitions of indexes, which are put if they are new."""
+        """The state with definitions of indexes; new ones are put."""
         if definitions == self.definitions:
             return self
         put_definitions(self.client.storage, definitions)

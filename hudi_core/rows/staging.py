@@ -69,7 +69,7 @@ def spill(
 
 
 def put_spill(place: SpillPlace, location: str, table: pa.Table) -> None:
-    """Put a table into a file, a batch for each of its chunks."""
+    """Put a table into a file, a batch for each chunk."""
     filesystem, root = data_filesystem(place.base_path, place.storage_options)
     path = f"{root}/{location}"
     if isinstance(filesystem, pafs.LocalFileSystem):

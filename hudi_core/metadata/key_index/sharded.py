@@ -1,4 +1,4 @@
-"""Keys that come and go, spread over the file groups of a key index.
+"""Keys that come and go, by file groups of an index.
 
 Few keys are handled in one piece. Of many, tasks read the keys of one file each and leave them as a
 file with a batch for every file group; then one task for each file group reads its batches of all
@@ -142,7 +142,7 @@ class KeyIndex:
         return pa.concat_tables(parts)
 
     def change(self, tables: Sequence[tuple[RecordLocation, pa.Table]]) -> PartitionChange:
-        """What becomes of its records, by the tables of files in their order."""
+        """What becomes of its records, by the tables of files."""
         if self.column is None:
             return location_changes(tables)
         return entry_changes([table for _, table in tables])
@@ -280,7 +280,7 @@ def _are_repeated(
 
 @dataclass(frozen=True, slots=True)
 class ManyKeys:
-    """The change of a key index by keys that no process reads as a whole.
+    """The change of a key index by very many keys.
 
     A :class:`~hudi_core.metadata.log.shards.ShardedChange`.
     """
@@ -300,7 +300,9 @@ class ManyKeys:
         return dict.fromkeys(source.owner for source in self.sources)
 
     def spread(self, counts: Mapping[PartitionPath | None, int], folder: str) -> KeyedChange:
-        """Have tasks leave the keys of each file by file group, in files of a folder."""
+        """Have tasks leave the keys of each file by file group.
+
+        In files of a folder."""
         client = self.reader.client
         spread = _Spread(self.reader.for_tasks, self.index, counts, folder)
         left = client.map_heavy(spread, self.sources)
@@ -312,7 +314,7 @@ class ManyKeys:
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """Spreads the keys of a file over file groups; a value, for tasks."""
+    """Spreads the keys of a file over file groups; a value."""
 
     reader: KeyReader
     index: KeyIndex
@@ -320,7 +322,9 @@ class _Spread:
     folder: str
 
     def __call__(self, source: KeySource) -> str | None:
-        """Return the path of the file with a batch for each; ``None`` without a key."""
+        """Return the file with a batch for each.
+
+        ``None`` without a key."""
         client, index = self.reader.client, self.index
         rows = index.keyed(self.reader(source), client.base_path).combine_chunks()
         if not rows.num_rows:

@@ -1,4 +1,4 @@
-"""The changes of file groups of a key index, and the tasks that write them."""
+"""Changes of a key index's file groups, and their tasks."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def by_shard(
 
 
 class FoundChange(NamedTuple):
-    """What becomes of some file groups; and whether keys come to be repeated."""
+    """What becomes of file groups, and whether keys are repeated."""
 
     change: PartitionChange
     repeats: bool = False
 
 
 class SpreadChange(Protocol):
-    """A change of a key index, found file group by file group; a value, for tasks.
+    """A change of a key index by file groups; a value.
 
     ``is_spread``: file groups are found one by one; else the keys are few, and in one piece.
     ``owners`` have keys that come or go.
@@ -118,7 +118,7 @@ class SpreadChange(Protocol):
 
 
 class ShardedChange(Protocol):
-    """What becomes of a key index, whose keys may be too many for one process."""
+    """What becomes of a key index, by few keys or many."""
 
     def __bool__(self) -> bool: ...
 
@@ -141,9 +141,10 @@ Changes: TypeAlias = Mapping[str, Change]
 
 
 class ShardTask(NamedTuple):
-    """Some of an owner's file groups, of which there are ``total``: numbers and ids.
+    """Some of an owner's file groups: numbers and ids.
 
-    Those that are ``begun`` get a file even where nothing becomes of them.
+    ``total`` is how many it has. Those that are ``begun`` get a file even where nothing becomes of
+    them.
     """
 
     owner: PartitionPath | None
@@ -153,7 +154,9 @@ class ShardTask(NamedTuple):
 
 
 class ShardFile(NamedTuple):
-    """A file that a task has made; with its bytes, unless it has put it."""
+    """A file that a task has made.
+
+    With its bytes, unless the task has put it."""
 
     shard: int
     file_id: FileId

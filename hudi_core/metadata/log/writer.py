@@ -47,10 +47,10 @@ UPSERT: Final = "UPSERT_PREPPED"
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file to put, or without ``data`` one that a task has put.
+    """A file to put.
 
-    ``path`` is below the metadata table; ``stat`` is ``None`` for files that the commit does not
-    mention.
+    Without ``data`` a task has put it. ``path`` is below the metadata table; ``stat`` is ``None``
+    for files that the commit does not mention.
     """
 
     path: str
@@ -210,10 +210,11 @@ def _begun(
     groups: Sequence[ListedGroup],
     counts: Callable[[InstantTime], bool],
 ) -> frozenset[int]:
-    """File groups of an owner that get a file even where nothing becomes of them.
+    """File groups of an owner that get a file anyway.
 
-    Of an owner all file groups are there or none, and their number says where keys are. So those
-    that nothing but instants without effect have made, which may be undone yet, are made again.
+    Even where nothing becomes of them. Of an owner all file groups are there or none, and their
+    number says where keys are. So those that nothing but instants without effect have made, which
+    may be undone yet, are made again.
     """
     if owner is None:
         return frozenset()

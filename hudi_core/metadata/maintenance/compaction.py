@@ -145,7 +145,10 @@ def _run(
     slices: Sequence[FileSlice] | None,
     most_bytes: int | None = None,
 ) -> Instant:
-    """Run a compaction; warns of file groups of key indexes with more than ``most_bytes``."""
+    """Run a compaction.
+
+    Warns of file groups of key indexes with more than ``most_bytes``.
+    """
     metadata, timeline = locked.metadata, locked.timeline
     work = start_compaction(metadata, instant)
     if slices is None:
@@ -176,7 +179,7 @@ def _run(
 
 
 def _warn_of_growth(base_path: str, body: CommitMetadata, most_bytes: int) -> None:
-    """Say which indexes of keys have outgrown the number of their file groups."""
+    """Say which key indexes have outgrown their file groups."""
     for partition, stats in body.partition_to_write_stats.items():
         largest = max(one.file_size_in_bytes or 0 for one in stats)
         is_of_keys = partition == RECORD_INDEX or partition.startswith(SECONDARY_INDEX)
@@ -243,7 +246,7 @@ def _untouched(
 
 
 class MergedFile(NamedTuple):
-    """What comes back of a merged file group: bytes, and counts of records."""
+    """What a merged file group has: bytes, counts of records."""
 
     size: int
     records: int

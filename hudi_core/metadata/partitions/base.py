@@ -201,7 +201,10 @@ class MetadataPartition(ABC):
         return count
 
     def keys(self, table: ListedTable) -> KeysOfFiles | None:  # noqa: ARG002 - of indexes of keys
-        """The keys that it is built of; ``None`` where :meth:`build` has its records."""
+        """The keys that it is built of, if it is of keys.
+
+        ``None`` where :meth:`build` has its records.
+        """
         return None
 
     def note_repeated(self, table: ListedTable, folder: str) -> None:  # noqa: B027 - few have readers

@@ -105,7 +105,7 @@ class KeyChanges:
 
     @cached_property
     def _spilled_names(self) -> Sequence[str]:
-        """The columns in files that tasks spilled: those of one are those of all."""
+        """The columns in every file that tasks spilled."""
         paths = (status.changed_keys for status, _ in self.commit.new)
         first = next(one for one in paths if isinstance(one, str))
         names: list[str] = loaded(self.commit.client, first).column_names
@@ -227,7 +227,7 @@ class KeysOfTable:
 
     @cached_property
     def rows(self) -> Mapping[PartitionPath | None, int]:
-        """About how many keys there are, by the owner of their file groups.
+        """About how many keys each owner of file groups has.
 
         A partition that has no rows now is among them: other engines make file groups of new ones
         only.

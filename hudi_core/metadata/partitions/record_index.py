@@ -136,7 +136,10 @@ class RecordIndexPartition(MetadataPartition):
                 yield MetadataRecord(key, RecordType.RECORD_INDEX, source.location)
 
     def _defined(self, table: ListedTable) -> IndexDefinitions:
-        """Definitions with it, as the options say, else as it was; no key is repeated yet."""
+        """Definitions with it; no key is repeated yet.
+
+        As the options say, else as it was.
+        """
         config, definitions = table.config, table.definitions
         is_owned = config.partitioned_record_index
         if not (is_owned or config.record_index):
