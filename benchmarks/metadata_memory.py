@@ -1,9 +1,9 @@
 """Memory of the driver while a record index is written: first loads, and upserts of more keys.
 
 Usage: ``metadata_memory.py [ROWS]``: loads ROWS rows (10^6) and a tenth of them, and upserts a
-hundredth and a tenth of the larger table, each in a process of its own with two tasks of Spark at a
-time. What is measured is the Python process of the driver, above what it had after a small write;
-rows are made by Spark's tasks.
+tenth of the larger table and as many rows as it has, half of them new, each in a process of its own
+with two tasks of Spark at a time. What is measured is the Python process of the driver, at its peak
+and above what it had after a small write; rows are made by Spark's tasks.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def main() -> None:
         found = [
             _probe(folder, "first load", rows // 10),
             _probe(folder, "first load", rows),
-            _probe(folder, "upsert", rows // 100, rows),
             _probe(folder, "upsert", rows // 10, rows),
+            _probe(folder, "upsert", rows, rows),
         ]
     for small, large in (found[:2], found[2:]):
         print(f"\n{large['case']}: peak x {large['peak'] / small['peak']:.2f} for 10 x the keys")

@@ -127,18 +127,20 @@ class KeyChanges:
     @cached_property
     def _are_few(self) -> bool:
         """Whether the keys of the write are handled in one piece."""
-        written = {
-            FileGroupId(one.partition_path, one.file_id): _keys_of(one.stat)
-            for one in self.commit.statuses
-        }
+        written: dict[FileGroupId, WriteStat] = {}
+        for one in self.commit.statuses:
+            written.setdefault(FileGroupId(one.partition_path, one.file_id), one.stat)
         count = files = 0
         for source in self._sources:
             if isinstance(source.spilled, pa.Table):
                 count += source.spilled.num_rows
                 continue
             files += 1
-            if source.after is not None or source.spilled is not None:
-                count += written.get(group_of(source.location), 0)
+            stat = written.get(group_of(source.location))
+            if source.spilled is not None and stat is not None:
+                count += _changed_rows(stat)
+            elif source.after is not None and stat is not None:
+                count += stat.num_writes or 0
             elif source.before is not None:
                 count += source.before.total_size // _LEAST_BYTES
         return count <= FEW_KEYS and files <= FEW_FILES
@@ -191,9 +193,8 @@ class KeyChanges:
         return is_enough and combines and config.buckets is None and bool(config.record_key_fields)
 
 
-def _keys_of(stat: WriteStat) -> int:
-    counts = (stat.num_inserts, stat.num_deletes, stat.num_update_writes)
-    return max(stat.num_writes or 0, sum(one or 0 for one in counts))
+def _changed_rows(stat: WriteStat) -> int:
+    return sum(one or 0 for one in (stat.num_inserts, stat.num_deletes, stat.num_update_writes))
 
 
 # --- keys of the files that a table has ----------------------------------------------------------
