@@ -9,13 +9,19 @@ import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
 from hudi_core.engine.base import TaskFunction, _Each
+from hudi_core.errors import IncompleteCommitError
+from hudi_core.metadata.key_index.key_changes import INSERTED
+from hudi_core.metadata.log.records import RecordLocation
+from hudi_core.metadata.log.shards import WriteLogs
 from hudi_core.metadata.maintenance import compaction
 from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partitions import key_changes
@@ -26,10 +32,16 @@ from tests.unit.partitioned_index_tables import GLOBAL, MIN, ON, PLAIN, create, 
 MOST_BYTES = 300
 """Of what comes back of a file of the metadata table."""
 COMPACTION = "hoodie.metadata.compact.max.delta.commits"
+LOCATION = RecordLocation("oslo", "x-0", 0)
+NEW_KEYS = pa.table({"key": ["k"], "change": pa.array([INSERTED], pa.int8())})
 KINDS = {
     "whole": ({**GLOBAL, "hoodie.index.type": "RECORD_INDEX"}, 10),
     "by-partition": ({**ON, MIN: "3"}, 6),
 }
+
+
+class KilledError(Exception):
+    """The stage of tasks is gone."""
 
 
 class Watched(ApartEngine):
@@ -126,6 +138,31 @@ def test_an_index_is_built_and_compacted(tmp_path: Path, kind: str, few: None) -
     assert compacted
     assert any(b"MergedFile" in one for one in engine.answers)
     is_right(table, groups)
+
+
+def test_an_attempt_puts_nothing_once_the_commit_is_taken_back(tmp_path: Path, few: None) -> None:
+    table = create(tmp_path, KINDS["whole"][0])
+    late: list[tuple[Any, Any]] = []
+
+    class Late(Watched):
+        """Has an attempt at each task of the metadata table that runs when all is over."""
+
+        def map_tasks(self, tasks: Any, function: Any, stage: int, weights: Any = None) -> Any:
+            if isinstance(function, _Each) and isinstance(function.function, WriteLogs):
+                late.extend((function.function, task) for task in tasks)
+                raise KilledError
+            return super().map_tasks(tasks, function, stage, weights)
+
+    with pytest.raises(KilledError):
+        table.insert(keyed(range(20), "oslo"), engine=Late())
+    assert late
+    table.insert(keyed(range(20), "oslo"))
+    before = {*Path(table.path).rglob("*")}
+    for write, task in late:
+        late_tables = replace(write.change, files={None: [(LOCATION, NEW_KEYS)]})
+        with pytest.raises(IncompleteCommitError, match="taken back"):
+            replace(write, change=late_tables)(task)
+    assert {*Path(table.path).rglob("*")} == before
 
 
 def test_an_index_that_has_outgrown_its_file_groups(

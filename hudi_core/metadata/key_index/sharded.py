@@ -302,7 +302,8 @@ class ManyKeys:
     def spread(self, counts: Mapping[PartitionPath | None, int], folder: str) -> KeyedChange:
         """Have tasks leave the keys of each file by file group.
 
-        In files of a folder."""
+        In files of a folder.
+        """
         client = self.reader.client
         spread = _Spread(self.reader.for_tasks, self.index, counts, folder)
         left = client.map_heavy(spread, self.sources)
@@ -324,7 +325,8 @@ class _Spread:
     def __call__(self, source: KeySource) -> str | None:
         """Return the file with a batch for each.
 
-        ``None`` without a key."""
+        ``None`` without a key.
+        """
         client, index = self.reader.client, self.index
         rows = index.keyed(self.reader(source), client.base_path).combine_chunks()
         if not rows.num_rows:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
+from hudi_core.errors import IncompleteCommitError
 from hudi_core.hashing.java_hash import shards_of
 from hudi_core.meta_client import TableMetaClient, run_serially
 from hudi_core.metadata.index_definitions import IndexDefinitions
@@ -22,6 +23,7 @@ from hudi_core.metadata.log.file_bytes import (
 )
 from hudi_core.metadata.log.records import AlikeRecords, MetadataRecord, PartitionChange
 from hudi_core.model.files import BaseFileName, FileId, LogFileName, PartitionPath, join_path
+from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 
@@ -156,7 +158,8 @@ class ShardTask(NamedTuple):
 class ShardFile(NamedTuple):
     """A file that a task has made.
 
-    With its bytes, unless the task has put it."""
+    With its bytes, unless the task has put it.
+    """
 
     shard: int
     file_id: FileId
@@ -178,7 +181,9 @@ class WriteShards(ABC):
     """Makes the files of file groups; a value, for tasks.
 
     ``times`` are that of the instant and that at which the files are made. Into ``storage`` a task
-    puts what it makes: two attempts at it the same bytes, so that either may be the last.
+    puts what it makes: two attempts at it the same bytes, so that either may be the last. It puts
+    nothing without the file of the instant at ``sign``: what it is for has been taken back, and
+    nobody would remove the file again.
     """
 
     partition: str
@@ -186,6 +191,7 @@ class WriteShards(ABC):
     config: TableConfig
     times: tuple[InstantTime, InstantTime]
     storage: Storage | None = None
+    sign: str = ""
 
     @abstractmethod
     def name(self, file_id: FileId, shard: int) -> str:
@@ -214,9 +220,19 @@ class WriteShards(ABC):
             name = self.name(file_id, shard)
             data = self.encode(name, part)
             if self.storage is not None:
+                self._require_wanted(self.storage)
                 self.storage.put(join_path(self.partition, name), data)
             left = data if self.storage is None else None
             yield ShardFile(shard, file_id, len(data), part.new, len(part.deleted), left)
+
+    def _require_wanted(self, storage: Storage) -> None:
+        if storage.head(self.sign) is None:
+            time, _ = self.times
+            raise IncompleteCommitError(
+                f"The commit {time} of the metadata table was taken back while a task wrote for it",
+                "Write again: nothing of this write is visible.",
+                instant=time,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +281,9 @@ def write_shards(
     """
     change, tasks = write.change, []
     if change.is_spread:
-        write = replace(write, storage=metadata.storage)
+        inflight = Instant(write.times[0], Action.DELTACOMMIT, State.INFLIGHT)
+        sign = metadata.active.path(inflight)
+        write = replace(write, storage=metadata.storage, sign=sign)
     for owner in change.owners:
         ids, begun = groups[owner]
         numbered = list(enumerate(ids))
