@@ -16,9 +16,9 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
-from hudi_core.engine.base import EngineMap, thread_pool
+from hudi_core.engine.base import thread_pool
 from hudi_core.errors import SchemaError
-from hudi_core.model.client import HeldMetadata, RunMap
+from hudi_core.model.client import EngineRunMap, HeldMetadata, RunMap
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant
@@ -115,7 +115,7 @@ class TableMetaClient:
     def map_heavy(self) -> RunMap:
         """The same map, over items that are worth a task each."""
         found = self.map_files
-        return found.heavy if isinstance(found, EngineMap) else found
+        return found.heavy if isinstance(found, EngineRunMap) else found
 
     @property
     def for_tasks(self) -> TableMetaClient:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath, FileGroup, FileSlice, PartitionPath
@@ -24,6 +24,16 @@ class RunMap(Protocol):
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
     ) -> Iterable[Answer]: ...
+
+
+@runtime_checkable
+class EngineRunMap(RunMap, Protocol):
+    """A map whose work an engine does, if it is worth a job."""
+
+    @property
+    def heavy(self) -> RunMap:
+        """The map over items that are worth a job each."""
+        ...
 
 
 class TableSettings(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hudi_core.model.client import Answer, Item, RunMap
+from hudi_core.model.client import Answer, EngineRunMap, Item, RunMap
 from hudi_core.table_handle import OpenTable
 
 Progress = Callable[[int, int], None]
@@ -33,6 +33,12 @@ class CountedMap:
     inner: RunMap
     progress: Progress
     at_a_time: int = FILES_AT_A_TIME
+
+    @property
+    def heavy(self) -> CountedMap:
+        """The map over items that are worth a job each."""
+        inner = self.inner
+        return replace(self, inner=inner.heavy if isinstance(inner, EngineRunMap) else inner)
 
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /

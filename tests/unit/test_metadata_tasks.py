@@ -26,6 +26,7 @@ from hudi_core.metadata.maintenance import compaction
 from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partitions import key_changes
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.services.metadata import repair_metadata_table
 from tests.property.test_index_model import ApartEngine
 from tests.unit.partitioned_index_tables import GLOBAL, MIN, ON, PLAIN, create, group_ids, keyed
 
@@ -137,6 +138,10 @@ def test_an_index_is_built_and_compacted(tmp_path: Path, kind: str, few: None) -
     compacted = [*Path(table.path, ".hoodie/metadata/.hoodie/timeline").glob("*.commit")]
     assert compacted
     assert any(b"MergedFile" in one for one in engine.answers)
+    is_right(table, groups)
+    engine.answers.clear()
+    repair_metadata_table(table.path, options, engine)
+    assert sum(b"WrittenShards" in one for one in engine.answers) >= groups
     is_right(table, groups)
 
 
