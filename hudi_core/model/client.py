@@ -28,7 +28,7 @@ class RunMap(Protocol):
 
 @runtime_checkable
 class EngineRunMap(RunMap, Protocol):
-    """A map whose work an engine does, if it is worth a job."""
+    """A map whose work an engine does, where worth a job."""
 
     @property
     def heavy(self) -> RunMap:
