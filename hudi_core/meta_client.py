@@ -16,9 +16,9 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
-from hudi_core.engine.base import REQUESTS_AT_A_TIME, FileMap, thread_pool
+from hudi_core.engine.base import REQUESTS_AT_A_TIME, thread_pool
 from hudi_core.errors import SchemaError
-from hudi_core.model.client import HeldMetadata, RunMap
+from hudi_core.model.client import FileMap, HeldMetadata, RunMap
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action, Instant
@@ -111,8 +111,14 @@ class TableMetaClient:
 
     @property
     def map_requests(self) -> RunMap:
-        """The same for functions that wait; see :attr:`FileMap.requests`."""
+        """The same for functions that wait; see :class:`~hudi_core.model.client.FileMap`."""
         return self.run_map if self.engine_map is None else self.engine_map.requests
+
+    @property
+    def map_heavy(self) -> RunMap:
+        """The same map, over items that are worth a task each."""
+        found = self.map_files
+        return found.heavy if isinstance(found, FileMap) else found
 
     @property
     def for_tasks(self) -> TableMetaClient:

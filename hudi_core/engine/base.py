@@ -177,21 +177,9 @@ REQUESTS_AT_A_TIME: Final = 16
 """As many as stores answer at once without asking to slow down."""
 
 
-class FileMap(RunMap, Protocol):
-    """A map over all files or folders of a table."""
-
-    @property
-    def requests(self) -> RunMap:
-        """The same for functions that only wait for a store or disk.
-
-        They list, look at or delete files: a task on executors does many at a time.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class EngineMap:
-    """A :class:`FileMap` whose work an engine does.
+    """A :class:`~hudi_core.model.client.FileMap` whose work an engine does.
 
     What it is called with may go to another process: functions are values there, and no closures
     over what this process has open. ``check`` refuses a machine that does not have the table.
@@ -199,7 +187,7 @@ class EngineMap:
     ``here`` is the map of this process. Few items go to it where ``engine`` runs tasks in other
     processes, as they are not worth a job; so does work that waits for a store (not ``is_local``),
     which needs more threads than there are processors. For the same reason a task in another
-    process does ``at_a_time`` items in threads.
+    process does ``at_a_time`` items in threads. ``least`` is how many items are worth a job.
     """
 
     engine: Engine
@@ -207,17 +195,23 @@ class EngineMap:
     is_local: bool
     check: Callable[[], None]
     at_a_time: int = 1
+    least: int = _WORTH_A_JOB
 
     @property
     def requests(self) -> EngineMap:
         """This map for functions that wait."""
         return replace(self, at_a_time=REQUESTS_AT_A_TIME)
 
+    @property
+    def heavy(self) -> EngineMap:
+        """The map over items that are worth a job each."""
+        return replace(self, least=1)
+
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
     ) -> Iterable[Answer]:
         is_here = self.engine.tasks_here
-        is_for_engine = self.is_local if is_here else len(items) >= _WORTH_A_JOB
+        is_for_engine = self.is_local if is_here else len(items) >= self.least
         if not is_for_engine:
             return self.here(function, items)
         each = _Each(function, _unchecked if is_here else self.check)

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.metadata.index_definitions import IndexDefinitions, put_definitions
+from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.log.completeness import BULK_INSERT
-from hudi_core.metadata.log.records import Changes
+from hudi_core.metadata.log.shards import Changes
 from hudi_core.metadata.log.undo import is_compacted, undo
 from hudi_core.metadata.log.writer import write_deltacommit
 from hudi_core.metadata.partitions.base import MetadataPartition
@@ -45,14 +45,10 @@ class MetadataSession:
         self, time: InstantTime, changes: Changes, definitions: IndexDefinitions
     ) -> MetadataState:
         """Commit the changes of an instant about to complete."""
-        tables = self.tables
-        if definitions != tables.definitions:
-            put_definitions(tables.client.storage, definitions)
-            tables = replace(tables, definitions=definitions)
-        by_value = [one.name for one in self.partitions if one.is_by_value(definitions)]
+        tables = self.tables.with_definitions(definitions)
         least, _ = self.config.partitioned_index_groups
         with tables.client.meter.time(Metric.SYNC):
-            return write_deltacommit(tables, time, changes, by_value, least)
+            return write_deltacommit(tables, time, changes, least)
 
 
 # --- changes of a write --------------------------------------------------------------------------

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.index_definitions import (
+    IndexDefinitions,
+    put_definitions,
+    read_definitions,
+)
 from hudi_core.metadata.log.groups import Groups
 from hudi_core.metadata.partitions.registry import partition_of
 from hudi_core.metadata.table import StoredPartitions, metadata_client
@@ -132,6 +136,13 @@ class MetadataState:
     def with_data_timeline(self, timeline: Timeline) -> MetadataState:
         """The state with another timeline of the table."""
         return replace(self, client=self.client.seeing(timeline))
+
+    def with_definitions(self, definitions: IndexDefinitions) -> MetadataState:
+        """The state with definitions of indexes; new ones are put."""
+        if definitions == self.definitions:
+            return self
+        put_definitions(self.client.storage, definitions)
+        return replace(self, definitions=definitions)
 
     def with_properties(self, properties: Mapping[str, str]) -> MetadataState:
         """The state once its holder has changed properties of the table."""

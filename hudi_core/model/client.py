@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath, FileGroup, FileSlice, PartitionPath
@@ -24,6 +24,24 @@ class RunMap(Protocol):
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
     ) -> Iterable[Answer]: ...
+
+
+@runtime_checkable
+class FileMap(RunMap, Protocol):
+    """A map over files or folders of a table, for an engine where worth a job."""
+
+    @property
+    def requests(self) -> RunMap:
+        """The same for functions that only wait for a store or disk.
+
+        They list, look at or delete files: a task on executors does many at a time.
+        """
+        ...
+
+    @property
+    def heavy(self) -> RunMap:
+        """The map over items that are worth a job each."""
+        ...
 
 
 class TableSettings(Protocol):

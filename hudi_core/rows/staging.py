@@ -10,9 +10,10 @@ twice cannot split a row between two file groups.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +24,14 @@ import pyarrow.fs as pafs
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.engine.base import TaskContext
 from hudi_core.keygen.ambiguity import Ambiguity
-from hudi_core.model.files import PartitionPath
+from hudi_core.model.files import BasePath, PartitionPath
 from hudi_core.rows.context import WriteContext
 from hudi_core.schema.absence import ABSENT, narrowed
 from hudi_core.schema.casting import only_fields, without_nanoseconds
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.location import require_shared
+from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.temp_folders import STAGE, temp_folder
 
 # --- files of stages -----------------------------------------------------------------------------
@@ -44,6 +46,15 @@ SpillRef: TypeAlias = pa.Table | str
 """A table between two tasks: itself, where the engine shares memory, else the path of a file."""
 
 
+class SpillPlace(Protocol):
+    """The table below whose folder tasks spill."""
+
+    @property
+    def base_path(self) -> BasePath: ...
+    @property
+    def storage_options(self) -> StorageOptions: ...
+
+
 def spill(
     context: WriteContext, task: TaskContext, kind: str, table: pa.Table, in_memory: bool
 ) -> SpillRef:
@@ -54,7 +65,13 @@ def spill(
     if in_memory:
         return table
     location = f"{stage_folder(context)}/{kind}-{task.stage}-{task.task}-{task.attempt}.arrow"
-    filesystem, root = data_filesystem(context.base_path, context.storage_options)
+    put_spill(context, location, table)
+    return location
+
+
+def put_spill(place: SpillPlace, location: str, table: pa.Table) -> None:
+    """Put a table into a file, a batch for each chunk."""
+    filesystem, root = data_filesystem(place.base_path, place.storage_options)
     path = f"{root}/{location}"
     if isinstance(filesystem, pafs.LocalFileSystem):
         filesystem.create_dir(path.rsplit("/", 1)[0], recursive=True)
@@ -63,18 +80,24 @@ def spill(
         pa.ipc.new_file(stream, table.schema) as writer,
     ):
         writer.write_table(table)
-    return location
 
 
-def load(context: WriteContext, left: SpillRef) -> pa.Table:
+def load(place: SpillPlace, left: SpillRef) -> pa.Table:
     """The rows that an earlier task spilled."""
     if isinstance(left, pa.Table):
         return left
-    filesystem, root = data_filesystem(context.base_path, context.storage_options)
-    path = f"{root}/{left}"
+    with spilled(place, left) as reader:
+        return reader.read_all()
+
+
+@contextmanager
+def spilled(place: SpillPlace, location: str) -> Iterator[pa.RecordBatchFileReader]:
+    """The file of an earlier task, to read some of its batches."""
+    filesystem, root = data_filesystem(place.base_path, place.storage_options)
+    path = f"{root}/{location}"
     local = isinstance(filesystem, pafs.LocalFileSystem)
     with pa.memory_map(path) if local else filesystem.open_input_file(path) as source:
-        return pa.ipc.open_file(source).read_all()
+        yield pa.ipc.open_file(source)
 
 
 # --- staged rows ---------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for
+from hudi_core.engine.choice import chosen_engine
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import AskedIndex, discard_damaged
@@ -73,13 +73,14 @@ class MetadataOperator:
     table: OpenTable
     lock: TableLock
     config: WriteConfig
+    engine: Engine | None = None
 
     def create(self) -> tuple[str, ...]:
         """Make the metadata table and return its partitions."""
         client = self.table.client
         client.require_writable()
         with self.lock.held_by_service():
-            state = TableState.load(self.table.on(engine_for(None)))
+            state = TableState.load(self.table.on(chosen_engine(self.engine)))
             if StoredPartitions.of(state.client.config).is_there:
                 raise TableServiceError(
                     f"The table at {client.base_path} has a metadata table already",
@@ -166,7 +167,7 @@ class MetadataOperator:
         """Hold the lock; yield both tables after recovery of dead writers."""
         self.table.client.require_writable()
         with self.lock.held_by_service():
-            state = TableState.load(self.table.on(engine_for(None)))
+            state = TableState.load(self.table.on(chosen_engine(self.engine)))
             if not StoredPartitions.of(state.client.config).is_there:
                 raise _missing(state.client)
             state = recover(state, self.config)

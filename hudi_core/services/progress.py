@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.engine.base import EngineMap
-from hudi_core.model.client import Answer, Item, RunMap
+from hudi_core.model.client import Answer, FileMap, Item, RunMap
 from hudi_core.table_handle import OpenTable
 
 Progress = Callable[[int, int], None]
@@ -38,9 +38,15 @@ class CountedMap:
 
     @property
     def requests(self) -> CountedMap:
-        """This map for functions that wait; see :class:`~hudi_core.engine.base.FileMap`."""
-        inner = self.inner.requests if isinstance(self.inner, EngineMap) else self.inner
-        return replace(self, inner=inner)
+        """This map for functions that wait; see :class:`~hudi_core.model.client.FileMap`."""
+        inner = self.inner
+        return replace(self, inner=inner.requests if isinstance(inner, FileMap) else inner)
+
+    @property
+    def heavy(self) -> CountedMap:
+        """The map over items that are worth a job each."""
+        inner = self.inner
+        return replace(self, inner=inner.heavy if isinstance(inner, FileMap) else inner)
 
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /

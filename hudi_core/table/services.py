@@ -13,6 +13,7 @@ from hudi_core.config.resolve import given_options, options_as_strings
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import chosen_engine, engine_for
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.partitions.names import full_name
@@ -321,13 +322,15 @@ def create_index(
     column: str | Sequence[str],
     using: str | None,
     options: Mapping[str, str] | None,
+    *,
+    engine: Engine | None,
 ) -> Instant:
     """Add an index of a column, or of a function of it."""
     given = dict(options or {})
     columns = [column] if isinstance(column, str) else list(column)
     keys = session.opened.client.config.record_key_fields
     asked = asked_partition(name, columns, using, keys, has_options=bool(given))
-    return _indexed(session, lambda operator: operator.index(*asked, given))
+    return _indexed(session, lambda operator: operator.index(*asked, given), engine)
 
 
 def drop_index(session: TableSession, name: str, *, cascades: bool) -> Instant:
@@ -338,8 +341,12 @@ def drop_index(session: TableSession, name: str, *, cascades: bool) -> Instant:
     return _indexed(session, lambda operator: operator.drop(found, cascades=cascades))
 
 
-def _indexed(session: TableSession, change: Callable[[MetadataOperator], Instant]) -> Instant:
-    done = change(MetadataOperator(*session.locked()))
+def _indexed(
+    session: TableSession,
+    change: Callable[[MetadataOperator], Instant],
+    engine: Engine | None = None,
+) -> Instant:
+    done = change(MetadataOperator(*session.locked(), engine))
     session.reopen()
     return done
 

@@ -1024,6 +1024,7 @@ class Table:
         *,
         using: str | None = None,
         options: Mapping[str, str] | None = None,
+        engine: Engine | None = None,
     ) -> Instant:
         """Add an index of a column, or of a function of it.
 
@@ -1041,6 +1042,8 @@ class Table:
             the column itself.
         options
             Function and format, such as ``{"expr": "date_format", "format": "yyyy-MM-dd"}``.
+        engine
+            Reads the files and, of many keys, writes the index; by default threads of this process.
 
         Returns
         -------
@@ -1052,7 +1055,7 @@ class Table:
         TableServiceError
             The table has no such column, has such an index, or the function is not supported.
         """
-        return services.create_index(self._session, name, column, using, options)
+        return services.create_index(self._session, name, column, using, options, engine=engine)
 
     def drop_index(self, name: str, *, cascades: bool = False) -> Instant:
         """Drop an index of a column, or of a function of it.

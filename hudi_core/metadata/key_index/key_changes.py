@@ -17,14 +17,20 @@ Keys that stay with their values are not in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.metadata.log.records import AlikeRecords, PartitionChange, RecordLocation, RecordType
+from hudi_core.metadata.log.records import (
+    AlikeRecords,
+    PartitionChange,
+    RecordLocation,
+    RecordType,
+    SecondaryEntry,
+)
 from hudi_core.schema.table_schema import RECORD_KEY
 
 INSERTED: Final = 1
@@ -85,13 +91,10 @@ def changes_between(before: pa.Table | None, after: pa.Table) -> pa.Table:
     return changes_of_file(came, gone, before.take(pairs["old"]), after.take(pairs["new"]))
 
 
-def location_changes(
-    tables: Sequence[tuple[RecordLocation, pa.Table]], gone: Iterable[pa.Array] = ()
-) -> PartitionChange:
+def location_changes(tables: Sequence[tuple[RecordLocation, pa.Table]]) -> PartitionChange:
     """Changes that a write makes to the record index.
 
-    A key that several files have belongs to the last. ``gone`` are keys of files taken out of the
-    table as a whole.
+    A key that several files have belongs to the last.
     """
     came = [keys_of(table, INSERTED) for _, table in tables]
     left = [keys_of(table, DELETED) for _, table in tables]
@@ -105,10 +108,33 @@ def location_changes(
         for keys, (location, _) in zip(came, tables, strict=True)
         if len(keys)
     )
-    old = pc.unique(pa.concat_arrays([pa.array([], pa.string()), *left, *gone]))
     # what moved is in one file's table as gone, and in another's as new
-    deleted = old.filter(pc.invert(pc.is_in(old, value_set=new)))
+    deleted = _without(_distinct(left), new)
     return PartitionChange((), tuple(deleted.to_pylist()), alike)
+
+
+def entry_changes(tables: Sequence[pa.Table]) -> PartitionChange:
+    """Changes that a write makes to a secondary index.
+
+    The keys of the tables are those of the index.
+    """
+    new, old = (_distinct([keys_of(one, kind) for one in tables]) for kind in (INSERTED, DELETED))
+    # what was there already, with the same value in another file, is repeated: it is no error
+    kinds = ((new, False), (_without(old, new), True))
+    alike = (
+        AlikeRecords(keys, RecordType.SECONDARY_INDEX, SecondaryEntry(is_deleted))
+        for keys, is_deleted in kinds
+        if len(keys)
+    )
+    return PartitionChange(alike=tuple(alike))
+
+
+def _distinct(some: Sequence[pa.Array]) -> pa.Array:
+    return pc.unique(pa.concat_arrays([pa.array([], pa.string()), *some]))
+
+
+def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
+    return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))
 
 
 def keys_of(table: pa.Table, kind: int) -> pa.Array:

@@ -13,7 +13,7 @@ until the index is built again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -102,15 +102,15 @@ def group_of(where: RecordLocation) -> FileGroupId:
     return FileGroupId(partition_path(where.partition_name), FileId(where.file_id))
 
 
-def held_keys(groups: Sequence[GroupReader], keys: pa.StringArray) -> Mask:
+def held_keys(groups: Mapping[int, GroupReader], count: int, keys: pa.StringArray) -> Mask:
     """Which keys the file groups of a record index hold.
 
-    ``groups`` are all that share out the keys, in their order; each key is given once.
+    ``groups`` are, by number, those of ``count`` that have the keys; each key is given once.
     """
     held = np.zeros(len(keys), np.bool_)
     if not groups:
         return held
-    shards = shards_of(keys, len(groups))
+    shards = shards_of(keys, count)
     for number in np.unique(shards).tolist():
         own = np.flatnonzero(shards == number)
         encoded = keys.take(pa.array(own)).cast(pa.binary())

@@ -12,26 +12,23 @@ from itertools import chain
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.file_slice.slice_rows import StoredSlices
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
-from hudi_core.metadata.key_index.key_records import keys_of_slices, value_texts
+from hudi_core.metadata.key_index.key_records import value_texts
 from hudi_core.metadata.key_index.unique_keys import (
     group_of,
     has_repeated_keys,
     has_unique_keys,
     index_option,
     with_index_option,
-    with_repeated_keys,
 )
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.log.records import MetadataRecord, RecordLocation
 from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
+from hudi_core.model.files import FileGroupId, PartitionPath
 from hudi_core.model.protocols import TimelineView
 
 _MAX_VALUES: Final = 1_000
@@ -51,22 +48,6 @@ def with_type(
     if column not in schema.names:
         return definitions
     return with_index_option(definitions, index, _TYPE, str(schema.field(column).type))
-
-
-def noting_repeated_keys(
-    definitions: IndexDefinitions,
-    client: TableMetaClient,
-    slices: Sequence[FileSlice],
-    stored: StoredSlices,
-) -> IndexDefinitions:
-    """The definitions with a note whether file groups share a key.
-
-    ``slices`` has one of each file group; the keys of all are read.
-    """
-    keys = [keys.cast(pa.string()) for keys in keys_of_slices(client, slices, stored)]
-    total = pa.chunked_array(keys, pa.string())
-    is_repeated = int(pc.count_distinct(total).as_py()) < len(total)
-    return with_repeated_keys(definitions, are_repeated=is_repeated)
 
 
 def groups_of_values(

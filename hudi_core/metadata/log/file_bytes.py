@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, repeat
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.config.table import TableConfig
 from hudi_core.hashing.bloom import DynamicBloom
@@ -27,27 +29,40 @@ from hudi_core.model.instant_time import InstantTime
 _BLOOM_ENTRIES: Final = 10_000
 _BLOOM_FPP: Final = 1e-9
 _BLOOM_MAX_ENTRIES: Final = 100_000
+_AT_A_TIME: Final = 1 << 16
 _KEYS_IN_FULL: Final = 8
 """The last version whose indexes hold whole cell keys."""
 
 
 def encode_base_file(
-    records: Iterable[MetadataRecord], config: TableConfig, file_name: str, time: InstantTime
+    change: PartitionChange, config: TableConfig, file_name: str, time: InstantTime
 ) -> bytes:
-    """Return a base file.
+    """Return the base file of new records.
 
-    Records may be in any order, each key once. ``config`` is of the table or of its metadata table.
+    ``config`` is of the table or of its metadata table.
     """
     encoder = RecordEncoder(file_name)
-    entries = sorted(map(encoder.encode, records))
-    return encode_base_entries(entries, encoder.schema, config, time)
+    keys = [pa.array([one.key for one in change.records], pa.string())]
+    keys += [some.keys for some in change.alike]
+    entries = _sorted(encoder, change)
+    return _base_file(pa.chunked_array(keys), entries, encoder.schema, config, time)
 
 
 def encode_base_entries(
     entries: Sequence[tuple[bytes, bytes]], schema: str, config: TableConfig, time: InstantTime
 ) -> bytes:
-    """Return a base file of records that are encoded already."""
+    """Return a base file of records that are encoded already, in order."""
     keys = pa.array([key.decode() for key, _ in entries], pa.string())
+    return _base_file(keys, entries, schema, config, time)
+
+
+def _base_file(
+    keys: pa.Array | pa.ChunkedArray,
+    entries: Iterable[tuple[bytes, bytes]],
+    schema: str,
+    config: TableConfig,
+    time: InstantTime,
+) -> bytes:
     bloom = DynamicBloom.build(keys, _BLOOM_ENTRIES, _BLOOM_FPP, _BLOOM_MAX_ENTRIES)
     return write_hfile(
         entries,
@@ -78,7 +93,7 @@ def encode_log_file(
     if change.new:
         encoder = RecordEncoder()
         content = write_hfile(
-            sorted(chain(map(encoder.encode, change.records), _encoded(encoder, change.alike))),
+            _sorted(encoder, change),
             HFileOptions(
                 schema=encoder.schema,
                 create_time_ms=config.zone.epoch_millis(now),
@@ -97,12 +112,28 @@ def encode_log_file(
     return b"".join(parts)
 
 
-def _encoded(
-    encoder: RecordEncoder, alike: Iterable[AlikeRecords]
+def _sorted(encoder: RecordEncoder, change: PartitionChange) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the entries of new records in order.
+
+    Of very many keys few are objects at a time.
+    """
+    some = [map(encoder.encode, change.records), _in_order(encoder, change.alike)]
+    return heapq.merge(sorted(some[0]), some[1]) if change.records else iter(some[1])
+
+
+def _in_order(
+    encoder: RecordEncoder, alike: Sequence[AlikeRecords]
 ) -> Iterator[tuple[bytes, bytes]]:
-    for some in alike:
-        _, value = encoder.encode(MetadataRecord("", some.type, some.payload))
-        yield from zip(some.keys.cast(pa.binary()).to_pylist(), repeat(value), strict=False)
+    if not alike:
+        return
+    values = [encoder.encode(MetadataRecord("", one.type, one.payload))[1] for one in alike]
+    keys = pa.concat_arrays([one.keys.cast(pa.large_binary()) for one in alike])
+    of_keys = np.repeat(np.arange(len(alike)), [len(one.keys) for one in alike])
+    order = pc.array_sort_indices(keys).to_numpy()
+    for start in range(0, len(order), _AT_A_TIME):
+        some = order[start : start + _AT_A_TIME]
+        own = (values[one] for one in of_keys[some].tolist())
+        yield from zip(keys.take(pa.array(some)).to_pylist(), own, strict=True)
 
 
 def encode_first_log_file(time: InstantTime) -> bytes:

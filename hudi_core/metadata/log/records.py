@@ -6,14 +6,13 @@ import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import pyarrow as pa
 
 from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap_all, wrapper_union
-from hudi_core.model.files import PartitionPath
 
 # --- payloads: fields of the Avro record ---------------------------------------------------------
 
@@ -432,16 +431,11 @@ class PartitionChange:
     records: tuple[MetadataRecord, ...] = ()
     deleted: tuple[str, ...] = ()
     alike: tuple[AlikeRecords, ...] = ()
-    owned: Mapping[PartitionPath, PartitionChange] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.deleted or self.new or any(self.owned.values()))
+        return bool(self.deleted or self.new)
 
     @property
     def new(self) -> int:
         """Number of its records."""
         return len(self.records) + sum(len(some.keys) for some in self.alike)
-
-
-Changes: TypeAlias = Mapping[str, PartitionChange]
-"""Changes by partition of the metadata table."""

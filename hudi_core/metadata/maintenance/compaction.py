@@ -8,10 +8,11 @@ its plan, whatever was committed since.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from hudi_core.actions.compaction import (
     CompactionWork,
@@ -45,10 +46,10 @@ from hudi_core.metadata.log.record_codec import (
 from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.log.visible_instants import VisibleInstants
 from hudi_core.metadata.merging import merge, present
-from hudi_core.metadata.partition_types import shard_number
+from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shard_number
 from hudi_core.metadata.state import MetadataState
 from hudi_core.model.actions import CompactionOperation
-from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, WriteStat
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
@@ -65,12 +66,15 @@ from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.schema.table_schema import FILE_NAME, META_COLUMNS
-from hudi_core.storage.flushing import flushed_together
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.storage_lister import StorageLister
 
+_log: Final = logging.getLogger(__name__)
 _EXTENSION: Final = ".hfile"
+_LIGHT: Final = 4 << 20
+"""Bytes up to which file groups are merged in this process: tasks of their own would take longer to
+begin."""
 
 
 def deltas_since_compaction(timeline: Timeline) -> Sequence[Instant]:
@@ -123,7 +127,8 @@ def compact_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | N
     plan = plan_compaction(slices)
     if plan is None:
         return None
-    return _run(locked, request_compaction(metadata, locked.next_time(), plan), slices)
+    requested = request_compaction(metadata, locked.next_time(), plan)
+    return _run(locked, requested, slices, config.record_index_group_bytes)
 
 
 def finish_compactions(locked: MetadataState) -> bool:
@@ -134,7 +139,16 @@ def finish_compactions(locked: MetadataState) -> bool:
     return bool(pending)
 
 
-def _run(locked: MetadataState, instant: Instant, slices: Sequence[FileSlice] | None) -> Instant:
+def _run(
+    locked: MetadataState,
+    instant: Instant,
+    slices: Sequence[FileSlice] | None,
+    most_bytes: int | None = None,
+) -> Instant:
+    """Run a compaction.
+
+    Warns of file groups of key indexes with more than ``most_bytes``.
+    """
     metadata, timeline = locked.metadata, locked.timeline
     work = start_compaction(metadata, instant)
     if slices is None:
@@ -143,15 +157,42 @@ def _run(locked: MetadataState, instant: Instant, slices: Sequence[FileSlice] | 
     merge_one = _MergeSlice(
         metadata.storage,
         metadata.config,
+        instant.requested_time,
         VisibleInstants.of(locked.data_timeline, timeline),
         completion,
         {file.path: file for one in slices for file in _files(one)},
     )
     untouched = _untouched(locked, work, slices, completion)
     extra = {SCHEMA_KEY: table_schema(), **shards_stated(untouched)}
-    with flushed_together(metadata.storage) as storage:
-        body = merge_slices(metadata, work, replace(merge_one, storage=storage), extra)
+    weight = sum(file.size for one in slices for file in _files(one))
+    run_map = metadata.map_heavy if weight > _LIGHT else metadata.run_map
+    operations = work.plan.operations or ()
+    found = dict(zip(map(_group_of, operations), run_map(merge_one, operations), strict=True))
+
+    def stat(operation: CompactionOperation, _: InstantTime) -> WriteStat:
+        return merge_one.stat(operation, found[_group_of(operation)])
+
+    body = merge_slices(metadata, work, stat, extra)
+    if most_bytes is not None:
+        _warn_of_growth(locked.client.base_path, body, most_bytes)
     return complete_compaction(metadata, work, locked.next_time(), body)
+
+
+def _warn_of_growth(base_path: str, body: CommitMetadata, most_bytes: int) -> None:
+    """Say which key indexes have outgrown their file groups."""
+    for partition, stats in body.partition_to_write_stats.items():
+        largest = max(one.file_size_in_bytes or 0 for one in stats)
+        is_of_keys = partition == RECORD_INDEX or partition.startswith(SECONDARY_INDEX)
+        if is_of_keys and largest > most_bytes:
+            _log.warning(
+                "file groups of %s of %s have up to %d bytes, more than the %d of %s; "
+                "`hudi metadata drop` and `hudi metadata index` build it again with more of them",
+                partition,
+                base_path,
+                largest,
+                most_bytes,
+                MetadataConfig.record_index_group_bytes.key,
+            )
 
 
 def _slices(locked: MetadataState, planned: Iterable[str]) -> Sequence[FileSlice]:
@@ -204,37 +245,67 @@ def _untouched(
     return found
 
 
+class MergedFile(NamedTuple):
+    """What a merged file group has: bytes, counts of records."""
+
+    size: int
+    records: int
+    removed: int
+    updated: int
+    inserted: int
+    log_records: int
+    log_blocks: int
+
+
+def _group_of(operation: CompactionOperation) -> FileGroupId:
+    partition = PartitionPath(operation.partition_path or "")
+    return FileGroupId(partition, FileId(operation.file_id or ""))
+
+
 @dataclass(frozen=True)
 class _MergeSlice:
     """Merges one file slice; a value, which engines can send away."""
 
     storage: Storage
     config: TableConfig
+    time: InstantTime
     counts: Callable[[InstantTime], bool]
     completion: Mapping[InstantTime, str]
     listed: Mapping[str, FileStatus]
 
-    def __call__(self, operation: CompactionOperation, time: InstantTime) -> WriteStat:
+    def __call__(self, operation: CompactionOperation) -> MergedFile:
         found = self._slice(operation)
-        name = BaseFileName(found.file_id, _token(found.file_id), time, _EXTENSION)
+        name = str(self._name(found))
         reader = GroupReader(
             self.storage, found, self.counts, lambda one: self.completion.get(one, one)
         )
-        merged = merge_group(reader, RecordEncoder(str(name)), str(name))
-        data = encode_base_entries(merged.entries, record_schema(), self.config, time)
-        path = join_path(found.partition_path, str(name))
-        self.storage.put(path, data)
+        merged = merge_group(reader, RecordEncoder(name), name)
+        data = encode_base_entries(merged.entries, record_schema(), self.config, self.time)
+        self.storage.put(join_path(found.partition_path, name), data)
+        return MergedFile(
+            len(data),
+            len(merged.entries),
+            merged.removed,
+            merged.updated,
+            merged.inserted,
+            merged.log_records,
+            merged.log_blocks,
+        )
+
+    def stat(self, operation: CompactionOperation, merged: MergedFile) -> WriteStat:
+        """The write stat of a merged slice."""
+        found = self._slice(operation)
         base = found.base_file
         return WriteStat(
             file_id=found.file_id,
-            path=path,
+            path=join_path(found.partition_path, str(self._name(found))),
             prev_commit=base.instant if base else NO_PREVIOUS_COMMIT,
-            num_writes=len(merged.entries),
+            num_writes=merged.records,
             num_deletes=merged.removed,
             num_update_writes=merged.updated,
             num_inserts=merged.inserted,
-            total_write_bytes=len(data),
-            file_size_in_bytes=len(data),
+            total_write_bytes=merged.size,
+            file_size_in_bytes=merged.size,
             partition_path=found.partition_path,
             total_log_records=merged.log_records,
             total_log_files=len(found.log_files),
@@ -245,9 +316,12 @@ class _MergeSlice:
             prev_base_file=base.status.name if base else None,
         )
 
+    def _name(self, found: FileSlice) -> BaseFileName:
+        return BaseFileName(found.file_id, _token(found.file_id), self.time, _EXTENSION)
+
     def _slice(self, operation: CompactionOperation) -> FileSlice:
-        partition = PartitionPath(operation.partition_path or "")
-        group = FileGroupId(partition, FileId(operation.file_id or ""))
+        group = _group_of(operation)
+        partition = group.partition_path
         base = operation.data_file_path
         logs = tuple(
             LogFile(self._status(partition, one), name)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -37,14 +36,20 @@ from hudi_core.metadata.log.file_bytes import (
     encode_first_log_file,
     encode_partition_mark,
 )
-from hudi_core.metadata.log.records import MetadataRecord
+from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
+from hudi_core.metadata.log.shards import (
+    ShardFile,
+    WriteBases,
+    base_name,
+    by_shard,
+    write_shards,
+)
 from hudi_core.metadata.log.undo import recover
 from hudi_core.metadata.log.writer import (
     NewFile,
     begin_deltacommit,
     complete_deltacommit,
     log_stat,
-    shard_numbers,
 )
 from hudi_core.metadata.partition_types import shard_file_id
 from hudi_core.metadata.partitions.base import GroupCountFacts, MetadataPartition
@@ -56,10 +61,17 @@ from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import StoredPartitions, metadata_storage
 from hudi_core.model.actions import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
-from hudi_core.model.files import PARTITION_METADATA_FILE, BaseFileName, LogFileName, join_path
+from hudi_core.model.files import (
+    PARTITION_METADATA_FILE,
+    FileId,
+    LogFileName,
+    PartitionPath,
+    join_path,
+)
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.properties_file import update_properties
+from hudi_core.storage.temp_folders import STAGE
 from hudi_core.timeline.serde import decode_index_plan, encode
 from hudi_core.timeline.timeline import Timeline
 
@@ -98,7 +110,34 @@ class PartitionBuilder:
 
         Readers do not use it before the table's properties name it.
         """
-        self.put(partition, time, list(partition.build(self.table)))
+        keys = partition.keys(self.table)
+        if keys is None:
+            self.put(partition, time, list(partition.build(self.table)))
+            return
+        name = partition.name
+        self.tables = begin_deltacommit(self.tables, time)
+        metadata, times = self.tables.metadata, (time, self.tables.next_time())
+        folder = join_path(PartitionPath(name), STAGE)
+        at = f"{metadata.base_path.removeprefix(self.table.client.base_path)[1:]}/{folder}"
+        partition.note_repeated(self.table, at)
+        config = self.table.config
+        groups = {
+            owner: [
+                shard_file_id(name, shard, owner)
+                for shard in range(partition.group_count(GroupCountFacts(config, owner, rows)))
+            ]
+            for owner, rows in keys.rows.items()
+        }
+        spread = keys.change().spread({one: len(ids) for one, ids in groups.items()}, at)
+        of_owners = {owner: (ids, ()) for owner, ids in groups.items()}
+        write = WriteBases(name, spread, metadata.config, times)
+        done = write_shards(metadata, write, of_owners)
+        if spread.is_spread:
+            metadata.storage.delete_tree(folder)
+        if done.repeats:
+            self.table.definitions = spread.noted(self.table.definitions)
+        ids = [one for some in groups.values() for one in some]
+        self._complete(partition, time, ids, done.files)
 
     def put(
         self, partition: MetadataPartition, time: InstantTime, records: Sequence[MetadataRecord]
@@ -108,51 +147,54 @@ class PartitionBuilder:
         See :meth:`build`.
         """
         name = partition.name
-        by_value = partition.is_by_value(self.table.definitions)
         self.tables = begin_deltacommit(self.tables, time)
+        config, now = self.tables.metadata.config, self.tables.next_time()
+        count = partition.group_count(GroupCountFacts(self.table.config, None, len(records)))
+        ids = [shard_file_id(name, shard) for shard in range(count)]
+        files = []
+        for shard, part in by_shard(PartitionChange(tuple(records)), count):
+            data = encode_base_file(part, config, str(base_name(ids[shard], time, shard)), now)
+            files.append(ShardFile(shard, ids[shard], len(data), part.new, 0, data))
+        self._complete(partition, time, ids, files)
+
+    def _complete(
+        self,
+        partition: MetadataPartition,
+        time: InstantTime,
+        ids: Sequence[FileId],
+        made: Sequence[ShardFile],
+    ) -> None:
+        """Complete the deltacommit of a partition's first files.
+
+        ``ids`` are those of all its file groups.
+        """
+        name = partition.name
         files = [NewFile(join_path(name, PARTITION_METADATA_FILE), encode_partition_mark(time))]
-        now = self.tables.next_time()
-        for owner, own in partition.by_owner(self.table, records).items():
-            count = partition.group_count(GroupCountFacts(self.table.config, owner, len(own)))
-            shards = shard_numbers([record.key for record in own], count, by_value)
-            held = set(shards)
-            for shard in range(count):
-                log = LogFileName(shard_file_id(name, shard, owner), time, 1, "0-0-0")
-                # a group without a base file is named by its log, so that its loss is noticed
-                files.append(_first_log(name, log, is_named=shard not in held))
-            numbered = sorted(zip(shards, range(len(own)), strict=True))
-            for shard, found in groupby(numbered, key=lambda pair: pair[0]):
-                base = BaseFileName(
-                    shard_file_id(name, shard, owner), f"{shard}-0-0", time, ".hfile"
-                )
-                some = [own[number] for _, number in found]
-                files.append(self._base_file(name, base, now, some))
+        held = {one.file_id for one in made}
+        for file_id in ids:
+            log = LogFileName(file_id, time, 1, "0-0-0")
+            # a group without a base file is named by its log, so that its loss is noticed
+            files.append(_first_log(name, log, is_named=file_id not in held))
+        files += [_base_file(name, one, time) for one in made]
         self.files += [one.path for one in files]
         # no file group is there that it did not make
         stated = shards_stated({name: {}})
         self.tables = complete_deltacommit(self.tables, time, files, BULK_INSERT, stated)
 
-    def _base_file(
-        self,
-        partition: str,
-        parsed: BaseFileName,
-        now: InstantTime,
-        records: Sequence[MetadataRecord],
-    ) -> NewFile:
-        name = str(parsed)
-        data = encode_base_file(records, self.tables.metadata.config, name, now)
-        path = join_path(partition, name)
-        stat = WriteStat(
-            file_id=parsed.file_id,
-            path=path,
-            prev_commit=NO_PREVIOUS_COMMIT,
-            num_writes=len(records),
-            num_inserts=len(records),
-            total_write_bytes=len(data),
-            file_size_in_bytes=len(data),
-            partition_path=partition,
-        )
-        return NewFile(path, data, stat)
+
+def _base_file(partition: str, made: ShardFile, time: InstantTime) -> NewFile:
+    path = join_path(partition, str(base_name(made.file_id, time, made.shard)))
+    stat = WriteStat(
+        file_id=made.file_id,
+        path=path,
+        prev_commit=NO_PREVIOUS_COMMIT,
+        num_writes=made.new,
+        num_inserts=made.new,
+        total_write_bytes=made.size,
+        file_size_in_bytes=made.size,
+        partition_path=partition,
+    )
+    return NewFile(path, made.data, stat)
 
 
 def _first_log(partition: str, name: LogFileName, *, is_named: bool) -> NewFile:

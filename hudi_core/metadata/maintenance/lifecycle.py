@@ -328,7 +328,11 @@ class _Comparing:
             counts[partition.name] = len(records)
             if comparison is not None and self.unreadable is None:
                 self._compare(partition, comparison, records)
-            if builder is not None:
+            if builder is None:
+                continue
+            if partition.is_key_index:
+                builder.build(partition, build_time(number))
+            else:
                 builder.put(partition, build_time(number), records)
         count = sum(len(found) for held in (table.files, table.all_logs) for found in held.values())
         return Rebuilt(counts, count, tuple(self.differences), self.unreadable, table.orphans, gone)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
 from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
+from hudi_core.metadata.log.shards import Change, ShardedChange
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
@@ -29,6 +31,35 @@ class GroupCountFacts(NamedTuple):
     config: MetadataConfig
     owner: PartitionPath | None
     records: int
+
+
+_ENTRY_BYTES: Final = 48
+"""What Hudi expects an entry of an index of keys to take."""
+
+
+def key_group_count(layout: GroupCountFacts) -> int:
+    """Number of file groups that Hudi gives an index of keys.
+
+    Of secondary indexes it goes by the options of the record index.
+    """
+    config = layout.config
+    bounds = config.record_index_groups if layout.owner is None else config.partitioned_index_groups
+    expected = layout.records * _ENTRY_BYTES * config.record_index_growth
+    groups = math.ceil(expected / config.record_index_group_bytes)
+    return min(max(groups, bounds[0]), bounds[1])
+
+
+class KeysOfFiles(Protocol):
+    """The keys of a table's files, for an index that is built."""
+
+    @property
+    def rows(self) -> Mapping[PartitionPath | None, int]:
+        """About how many there are, by the owner of their file groups."""
+        ...
+
+    def change(self) -> ShardedChange:
+        """The keys, as they come to an index that has none."""
+        ...
 
 
 def is_safe(own: str) -> bool:
@@ -151,7 +182,7 @@ class MetadataPartition(ABC):
     # --- its records and file groups -----------------------------------------------------------
 
     @abstractmethod
-    def of_commit(self, commit: Commit) -> PartitionChange:
+    def of_commit(self, commit: Commit) -> Change:
         """What a write changes in it."""
 
     def of_removal(self, removal: Removal) -> PartitionChange:  # noqa: ARG002 - of files only
@@ -169,13 +200,18 @@ class MetadataPartition(ABC):
         count: int = getattr(layout.config, self.groups)
         return count
 
-    def by_owner(
-        self,
-        table: ListedTable,  # noqa: ARG002 - of indexes of keys
-        records: Sequence[MetadataRecord],
-    ) -> Mapping[PartitionPath | None, Sequence[MetadataRecord]]:
-        """Records by the owner of the file groups that they are for."""
-        return {None: records}
+    def keys(self, table: ListedTable) -> KeysOfFiles | None:  # noqa: ARG002 - of indexes of keys
+        """The keys that it is built of, if it is of keys.
+
+        ``None`` where :meth:`build` has its records.
+        """
+        return None
+
+    def note_repeated(self, table: ListedTable, folder: str) -> None:  # noqa: B027 - few have readers
+        """Note beside it whether keys are repeated, where its readers must know.
+
+        Tasks leave files in a folder.
+        """
 
     # --- for people and tools ------------------------------------------------------------------
 

@@ -2,56 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.fs as pafs
 
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import CorruptMetadataError
-from hudi_core.file_slice.slice_rows import StoredSlices
-from hudi_core.hashing.java_hash import shards_of
-from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.key_index.key_changes import (
-    DELETED,
-    INSERTED,
-    changes_between,
-    keys_of,
-    location_changes,
+from hudi_core.meta_client import run_serially
+from hudi_core.metadata.key_index.key_records import DataFile, index_millis
+from hudi_core.metadata.key_index.sharded import (
+    FEW_FILES,
+    FEW_KEYS,
+    Held,
+    KeyedChange,
+    KeyIndex,
+    KeyReader,
+    KeySource,
+    ManyKeys,
+    loaded,
 )
-from hudi_core.metadata.key_index.key_records import DataFile, index_millis, value_texts
 from hudi_core.metadata.key_index.unique_keys import (
     group_of,
     has_repeated_keys,
     has_unique_keys,
-    held_keys,
     is_noted,
-    with_repeated_keys,
     without_note,
 )
-from hudi_core.metadata.keys import secondary_key
-from hudi_core.metadata.log.layers import GroupReader
-from hudi_core.metadata.log.records import (
-    MetadataRecord,
-    PartitionChange,
-    RecordLocation,
-    RecordType,
-    SecondaryEntry,
-)
+from hudi_core.metadata.log.records import RecordLocation
+from hudi_core.metadata.log.shards import ShardedChange, SpreadChange
 from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
+from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.work import Commit
-from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.model.commit import MERGES_LOGS, WriteOperation, WriteStatus
+from hudi_core.metadata.statistics.row_counts import row_counts
+from hudi_core.model.commit import MERGES_LOGS, WriteOperation, WriteStat, WriteStatus
 from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
-from hudi_core.model.instant_time import InstantTime
-from hudi_core.schema.table_schema import RECORD_KEY
-from hudi_core.storage.data_files import data_filesystem
+from hudi_core.rows.staging import SpillRef
+
+_PROBES: Final = 32
+"""In so many parts repeated keys are looked for, where no file groups say in how many."""
+_LEAST_BYTES: Final = 32
+"""Bytes of a row of a data file, at the least: most have more."""
 
 # --- keys that come and go with a commit ---------------------------------------------------------
 
@@ -60,227 +53,115 @@ from hudi_core.storage.data_files import data_filesystem
 # added when the write was under way.
 
 
-_MAX_COMPARED: Final = 1_000
-"""Of more keys that the index knows already, their places are not compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyDelta:
-    """What a write does to the keys of its files.
-
-    ``replaced`` are the slices of the groups that the write takes out of the table.
-    """
-
-    client: TableMetaClient
-    time: InstantTime
-    files: tuple[tuple[DataFile, pa.Table], ...]
-    replaced: tuple[FileSlice, ...]
-    stored: StoredSlices
-
-    def by_partition(self) -> dict[PartitionPath, KeyDelta]:
-        """Key changes by partition."""
-        files: dict[PartitionPath, list[tuple[DataFile, pa.Table]]] = {}
-        replaced: dict[PartitionPath, list[FileSlice]] = {}
-        for pair in self.files:
-            files.setdefault(pair[0].partition_path, []).append(pair)
-        for one in self.replaced:
-            replaced.setdefault(one.partition_path, []).append(one)
-        return {
-            path: replace(
-                self, files=tuple(files.get(path, ())), replaced=tuple(replaced.get(path, ()))
-            )
-            for path in sorted(files.keys() | replaced.keys())
-        }
-
-    def locations(self, *, is_partitioned: bool) -> PartitionChange:
-        """Changes that the write makes to the record index."""
-        if is_partitioned:
-            own = self.by_partition().items()
-            return PartitionChange(
-                owned={path: one.locations(is_partitioned=False) for path, one in own}
-            )
-        millis = index_millis(self.time, self.client.config)
-        tables = [
-            (RecordLocation(file.partition_path, file.file_id, millis), table)
-            for file, table in self.files
-        ]
-        gone = [rows.column(RECORD_KEY).combine_chunks() for rows in self._replaced([RECORD_KEY])]
-        return location_changes(tables, gone)
-
-    def repeats(self, snapshot: MetadataSnapshot, change: PartitionChange) -> bool:
-        """Whether a key ends up in several file groups.
-
-        As far as the record index knows where keys were.
-        """
-        groups = snapshot.groups_by_owner(RECORD_INDEX)
-        if not change.owned:
-            return self._repeats(groups.get(None, ()), change.new)
-        return any(
-            one._repeats(groups.get(path, ()), change.owned[path].new)
-            for path, one in self.by_partition().items()
-        )
-
-    def _repeats(self, groups: Sequence[GroupReader], distinct: int) -> bool:
-        came = [keys_of(table, INSERTED) for _, table in self.files]
-        total = pa.concat_arrays([pa.array([], pa.string()), *came])
-        if not len(total):
-            return False
-        if distinct < len(total):
-            came = [pc.unique(keys) for keys in came]  # a file may have rows of one key
-            total = pa.concat_arrays(came)
-            if distinct < len(total):
-                return True
-        if not any(layer.reader for group in groups for layer in group.layers):
-            return False  # nothing was there before
-        gone = [keys_of(table, DELETED) for _, table in self.files]
-        gone += [
-            rows.column(RECORD_KEY).cast(pa.string()).combine_chunks()
-            for rows in self._replaced([RECORD_KEY])
-        ]
-        left = pa.concat_arrays([pa.array([], pa.string()), *gone])
-        stays = np.arange(len(total))
-        if len(left):
-            stays = np.flatnonzero(pc.invert(pc.is_in(total, value_set=left)))
-        sought = total.take(pa.array(stays)) if len(left) else total
-        stays = stays[held_keys(groups, sought)]
-        if len(stays) > _MAX_COMPARED:
-            return True
-        files = np.repeat(np.arange(len(came)), [len(keys) for keys in came])[stays].tolist()
-        keys = total.take(pa.array(stays))
-        shards = shards_of(keys, len(groups)).tolist() if groups else []
-        for key, shard, number in zip(keys.to_pylist(), shards, files, strict=True):
-            record, file = groups[shard].lookup([key]).get(key), self.files[number][0]
-            where = None if record is None else record.payload
-            # a group may take in a key that it has: all of its rows are in one place
-            if not isinstance(where, RecordLocation) or file.group != group_of(where):
-                return True
-        return False
-
-    def values(self, column: str) -> PartitionChange:
-        """Changes that the write makes to the secondary index of a column."""
-        new: dict[str, None] = {}
-        old: dict[str, None] = {}
-        for _, table in self.files:
-            change = table.column("change").to_numpy()
-            new |= self._entries(table, "key", f"after.{column}", change >= 0)
-            old |= self._entries(table, "key", f"before.{column}", change <= 0)
-        for rows in self._replaced([RECORD_KEY, column]):
-            old |= self._entries(rows, RECORD_KEY, column, np.ones(rows.num_rows, bool))
-        gone = [key for key in old if key not in new]
-        # what was there already, with the same value in another file, is repeated: it is no error
-        return PartitionChange((*_entries(new, False), *_entries(gone, True)))
-
-    def _entries(
-        self, rows: pa.Table, key: str, column: str, chosen: np.ndarray
-    ) -> dict[str, None]:
-        some = rows.filter(pa.array(chosen))
-        texts = value_texts(some.column(column), column, self.client.base_path)
-        keys = some.column(key).to_pylist()
-        return dict.fromkeys(map(secondary_key, texts, keys))
-
-    def _replaced(self, columns: Sequence[str]) -> list[pa.Table]:
-        read = partial(self.stored.columns, names=columns)
-        return list(self.client.run_map(read, list(self.replaced)))
-
-
-def _entries(keys: Sequence[str] | dict[str, None], is_deleted: bool) -> list[MetadataRecord]:
-    entry = SecondaryEntry(is_deleted)
-    return [MetadataRecord(key, RecordType.SECONDARY_INDEX, entry) for key in keys]
-
-
-def changes_of_files(
-    commit: Commit, columns: Sequence[str]
-) -> tuple[tuple[DataFile, pa.Table], ...]:
-    """What became of the keys of each new file.
-
-    From what its task spilled. Where a task spilled nothing, or lacks a column, the slice that the
-    file makes is read, and the one before it.
-    """
-    if commit.metadata.operation_type in MERGES_LOGS:
-        return ()  # the writers of the logs have recorded what a compaction merges
-    client, names = commit.client, [RECORD_KEY, *columns]
-
-    def spilled(status: WriteStatus) -> pa.Table | None:
-        return _spilled(client, status.changed_keys, columns)
-
-    # of several logs of a file group the first has what all of them change
-    new: dict[FileGroupId, tuple[WriteStatus, DataFile]] = {}
-    for status, file in commit.new:
-        new.setdefault(file.group, (status, file))
-    files = [file for _, file in new.values()]
-    given = client.run_map(spilled, [status for status, _ in new.values()])
-    tables = dict(zip(files, given, strict=True))
-    unknown = [file for file, table in tables.items() if table is None]
-    if unknown:
-        former = {one.group: one for one in commit.before}
-        after = commit.slices_after
-
-        def reread(file: DataFile) -> pa.Table:
-            last = former.get(file.group)
-            old = None if last is None else commit.stored_slices.columns(last, names)
-            return changes_between(old, after.columns(commit.slice_with(file, last), names))
-
-        tables |= zip(unknown, client.run_map(reread, unknown), strict=True)
-    return tuple(tables.items())
-
-
-def _spilled(
-    client: TableMetaClient, spilled: pa.Table | str | None, columns: Sequence[str]
-) -> pa.Table | None:
-    """What a task spilled of keys and these columns, or ``None``."""
-    if spilled is None:
-        return None
-    table = _read(client, spilled)
-    return table if {f"after.{name}" for name in columns} <= {*table.column_names} else None
-
-
-def _read(client: TableMetaClient, left: pa.Table | str) -> pa.Table:
-    if not isinstance(left, str):
-        return left
-    filesystem, root = data_filesystem(client.base_path, client.storage_options)
-    path = f"{root}/{left}"
-    local = isinstance(filesystem, pafs.LocalFileSystem)
-    try:
-        with pa.memory_map(path) if local else filesystem.open_input_file(path) as source:
-            table = pa.ipc.open_file(source).read_all()
-    except (OSError, pa.ArrowInvalid) as error:
-        raise CorruptMetadataError(f"{client.base_path}/{left}", str(error)) from error
-    return table
-
-
-# --- changes of key indexes ----------------------------------------------------------------------
-
-
 @dataclass(eq=False)
 class KeyChanges:
     """The changes of one write."""
 
     commit: Commit
+    _watches: bool = field(default=False, init=False)
 
     @cached_property
-    def _delta(self) -> KeyDelta:
-        """Of the keys, and of the columns that have indexes."""
+    def _columns(self) -> tuple[str, ...]:
+        """Those that have indexes."""
         commit = self.commit
         indexes = secondary_indexes(commit.stored.all)
-        columns = {column for name in indexes for column in commit.definitions.columns(name)}
-        files = changes_of_files(commit, sorted(columns))
-        replaced: list[FileSlice] = []
-        if commit.replaced:
-            replaced = [one for one in commit.before if one.group in commit.replaced]
-        return KeyDelta(commit.client, commit.time, files, tuple(replaced), commit.stored_slices)
+        return tuple(sorted({one for name in indexes for one in commit.definitions.columns(name)}))
 
     @cached_property
-    def locations(self) -> PartitionChange:
-        """Changes of the record index."""
-        is_partitioned = self.commit.definitions.is_partitioned(RECORD_INDEX)
-        return self._delta.locations(is_partitioned=is_partitioned)
+    def _reader(self) -> KeyReader:
+        commit = self.commit
+        return KeyReader(commit.client, self._columns, commit.stored_slices, commit.slices_after)
 
-    def values(self, column: str) -> PartitionChange:
-        """Changes of the secondary index of a column."""
-        return self._delta.values(column)
+    @cached_property
+    def _sources(self) -> list[KeySource]:
+        """Where the keys of each file are that comes or goes."""
+        commit = self.commit
+        if commit.metadata.operation_type in MERGES_LOGS:
+            return []  # the writers of the logs have recorded what a compaction merges
+        # of several logs of a file group the first has what all of them change
+        new: dict[FileGroupId, tuple[WriteStatus, DataFile]] = {}
+        for status, file in commit.new:
+            new.setdefault(file.group, (status, file))
+        sources = [
+            KeySource(self._location(group), status.changed_keys)
+            if self._is_known(status.changed_keys)
+            else self._reread(file)
+            for group, (status, file) in new.items()
+        ]
+        if commit.replaced:
+            sources += [
+                KeySource(self._location(one.group), before=one)
+                for one in commit.before
+                if one.group in commit.replaced
+            ]
+        return sources
+
+    def _is_known(self, spilled: SpillRef | None) -> bool:
+        """Whether a task spilled the keys of a file, and all columns."""
+        if spilled is None:
+            return False
+        names = spilled.column_names if isinstance(spilled, pa.Table) else self._spilled_names
+        return {f"after.{name}" for name in self._columns} <= {*names}
+
+    @cached_property
+    def _spilled_names(self) -> Sequence[str]:
+        """The columns in every file that tasks spilled."""
+        paths = (status.changed_keys for status, _ in self.commit.new)
+        first = next(one for one in paths if isinstance(one, str))
+        names: list[str] = loaded(self.commit.client, first).column_names
+        return names
+
+    def _reread(self, file: DataFile) -> KeySource:
+        last = self._former.get(file.group)
+        after = self.commit.slice_with(file, last)
+        return KeySource(self._location(file.group), before=last, after=after)
+
+    @cached_property
+    def _former(self) -> dict[FileGroupId, FileSlice]:
+        return {one.group: one for one in self.commit.before}
+
+    def _location(self, group: FileGroupId) -> RecordLocation:
+        millis = index_millis(self.commit.time, self.commit.client.config)
+        return RecordLocation(group.partition_path, group.file_id, millis)
+
+    @cached_property
+    def _are_few(self) -> bool:
+        """Whether the keys of the write are handled in one piece."""
+        written: dict[FileGroupId, WriteStat] = {}
+        for one in self.commit.statuses:
+            written.setdefault(FileGroupId(one.partition_path, one.file_id), one.stat)
+        count = files = 0
+        for source in self._sources:
+            if isinstance(source.spilled, pa.Table):
+                count += source.spilled.num_rows
+                continue
+            files += 1
+            stat = written.get(group_of(source.location))
+            if source.spilled is not None and stat is not None:
+                count += _changed_rows(stat)
+            elif source.after is not None and stat is not None:
+                count += stat.num_writes or 0
+            elif source.before is not None:
+                count += source.before.total_size // _LEAST_BYTES
+        return count <= FEW_KEYS and files <= FEW_FILES
+
+    @cached_property
+    def _tables(self) -> list[tuple[KeySource, pa.Table]]:
+        read = self.commit.client.run_map(self._reader, self._sources)
+        return list(zip(self._sources, read, strict=True))
+
+    def of(self, index: KeyIndex) -> ShardedChange:
+        """The change of an index."""
+        watches = self._watches and index.column is None
+        held = self.commit.snapshot.shards(RECORD_INDEX) if watches else None
+        if not self._are_few:
+            return ManyKeys(self._reader, index, self._sources, held)
+        client = self.commit.client
+        keyed = ((one, index.keyed(table, client.base_path)) for one, table in self._tables)
+        return KeyedChange.of(client, index, [pair for pair in keyed if pair[1].num_rows], held)
 
     def note_repeated(self) -> None:
-        """Note it where several file groups come to hold one key.
+        """Have it noted where several file groups come to hold one key.
 
         Readers of the record index must know.
         """
@@ -295,16 +176,9 @@ class KeyChanges:
         if has_repeated_keys(commit.definitions):
             return
         has_readers = bool(secondary_indexes(commit.stored.all))
-        if (has_readers or has_unique_keys(commit.definitions)) and self._are_repeated:
-            commit.definitions = with_repeated_keys(commit.definitions, are_repeated=True)
-
-    @cached_property
-    def _are_repeated(self) -> bool:
-        commit = self.commit
-        is_partitioned = commit.definitions.is_partitioned(RECORD_INDEX)
-        if self._has_looked(everywhere=not is_partitioned):
-            return False
-        return self._delta.repeats(commit.snapshot, self.locations)
+        is_asked = has_readers or has_unique_keys(commit.definitions)
+        everywhere = not commit.definitions.is_partitioned(RECORD_INDEX)
+        self._watches = is_asked and not self._has_looked(everywhere=everywhere)
 
     def _has_looked(self, *, everywhere: bool) -> bool:
         """Whether the write has looked for its keys among stored ones."""
@@ -317,3 +191,86 @@ class KeyChanges:
         )
         combines = WriteConfig.combine_before_upsert.read(options)
         return is_enough and combines and config.buckets is None and bool(config.record_key_fields)
+
+
+def _changed_rows(stat: WriteStat) -> int:
+    return sum(one or 0 for one in (stat.num_inserts, stat.num_deletes, stat.num_update_writes))
+
+
+# --- keys of the files that a table has ----------------------------------------------------------
+
+
+@dataclass(eq=False)
+class KeysOfTable:
+    """The keys of a table's files, for an index that is built."""
+
+    table: ListedTable
+    index: KeyIndex
+
+    @cached_property
+    def _reader(self) -> KeyReader:
+        columns = () if self.index.column is None else (self.index.column,)
+        stored = self.table.stored_slices
+        return KeyReader(self.table.client, columns, stored, stored)
+
+    @cached_property
+    def _sources(self) -> list[KeySource]:
+        config = self.table.client.config
+        return [
+            KeySource(
+                RecordLocation(
+                    one.partition_path, one.file_id, index_millis(one.base_instant, config)
+                ),
+                after=one,
+            )
+            for one in self.table.slices
+        ]
+
+    @cached_property
+    def rows(self) -> Mapping[PartitionPath | None, int]:
+        """About how many keys each owner of file groups has.
+
+        A partition that has no rows now is among them: other engines make file groups of new ones
+        only.
+        """
+        table = self.table
+        bases = [one.base_file for one in table.slices if one.base_file is not None]
+        named = [(one.instant, one.path) for one in bases]
+        counted = row_counts(table.client, table.client.timeline(), named)
+        paths: list[PartitionPath | None] = [*table.files, *table.all_logs]
+        rows = dict.fromkeys(paths, 0)
+        for one in table.slices:
+            base = one.base_file
+            of_base = counted[base.path] if base is not None else 0
+            logged = sum(log.status.size for log in one.log_files)
+            each = base.size // of_base if base is not None and of_base else _LEAST_BYTES
+            rows[one.partition_path] += of_base + logged // max(each, _LEAST_BYTES)
+        return rows if self.index.is_owned else {None: sum(rows.values())}
+
+    def change(self) -> ShardedChange:
+        """The keys, as they come to an index that has none."""
+        held: Held | None = {} if self.index.column is None else None
+        few = sum(self.rows.values()) <= FEW_KEYS and len(self._sources) <= FEW_FILES
+        if not few:
+            return ManyKeys(self._reader, self.index, self._sources, held)
+        keyed = [(one, table) for one, table in self.keyed() if table.num_rows]
+        return KeyedChange.of(self.table.client, self.index, keyed, held)
+
+    def keyed(self) -> Iterable[tuple[KeySource, pa.Table]]:
+        """The keys of each file."""
+        client, index = self.table.client, self.index
+        read = client.map_files(self._reader.for_tasks, self._sources)
+        for source, table in zip(self._sources, read, strict=True):
+            yield source, index.keyed(table, client.base_path)
+
+    def are_repeated(self, folder: str) -> bool:
+        """Whether several file groups hold one key."""
+        change, count = self.change(), _PROBES
+        spread = change.spread(dict.fromkeys(change.owners, count), folder)
+        shards = [[one] for one in range(count)] if spread.is_spread else [[*range(count)]]
+        run_map = self.table.client.map_heavy if spread.is_spread else run_serially
+        return any(run_map(partial(_repeats, spread), shards)) if spread.owners else False
+
+
+def _repeats(change: SpreadChange, shards: Sequence[int]) -> bool:
+    return any(change.find(owner, shards).repeats for owner in change.owners)

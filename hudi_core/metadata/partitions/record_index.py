@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.config.key_settings import why_unmade
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
-from hudi_core.metadata.key_index.key_records import all_locations
+from hudi_core.metadata.key_index.sharded import KeyIndex
 from hudi_core.metadata.key_index.unique_keys import with_repeated_keys
 from hudi_core.metadata.keys import partition_path
-from hudi_core.metadata.log.records import MetadataRecord, PartitionChange, RecordLocation
+from hudi_core.metadata.log.records import MetadataRecord, RecordLocation, RecordType
+from hudi_core.metadata.log.shards import Change
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, group_place
-from hudi_core.metadata.partitions.base import GroupCountFacts, MetadataPartition, Reading
-from hudi_core.metadata.partitions.key_changes import KeyChanges
+from hudi_core.metadata.partitions.base import (
+    GroupCountFacts,
+    MetadataPartition,
+    Reading,
+    key_group_count,
+)
+from hudi_core.metadata.partitions.key_changes import KeyChanges, KeysOfTable
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
 from hudi_core.metadata.table import metadata_storage
 from hudi_core.model.difference import Difference
-from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath
-
-_ENTRY_BYTES: Final = 48
-"""What Hudi expects an entry to take."""
+from hudi_core.model.files import BaseFileName, LogFileName
 
 
 @dataclass(frozen=True)
@@ -116,51 +119,36 @@ class RecordIndexPartition(MetadataPartition):
 
     # --- its records ---------------------------------------------------------------------------
 
-    def of_commit(self, commit: Commit) -> PartitionChange:
+    def of_commit(self, commit: Commit) -> Change:
         keys = commit.shared(KeyChanges)
         keys.note_repeated()
-        return keys.locations
+        is_owned = commit.definitions.is_partitioned(self.name)
+        return keys.of(KeyIndex(self.name, is_owned=is_owned))
+
+    def keys(self, table: ListedTable) -> KeysOfTable:
+        table.definitions = self._defined(table)
+        is_owned = table.definitions.is_partitioned(self.name)
+        return KeysOfTable(table, KeyIndex(self.name, is_owned=is_owned))
 
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
-        config = table.config
-        # as the options say, else as it was
+        for source, keyed in self.keys(table).keyed():
+            for key in pc.unique(keyed.column("key")).to_pylist():
+                yield MetadataRecord(key, RecordType.RECORD_INDEX, source.location)
+
+    def _defined(self, table: ListedTable) -> IndexDefinitions:
+        """Definitions with it; no key is repeated yet.
+
+        As the options say, else as it was.
+        """
+        config, definitions = table.config, table.definitions
         is_owned = config.partitioned_record_index
         if not (is_owned or config.record_index):
-            is_owned = table.definitions.is_partitioned(self.name)
-        made = with_index(
-            table.definitions, table.client.config, self.name, options=_form(is_owned)
-        )
-        found = [*all_locations(table.client, table.slices, table.stored_slices)]
-        each_once = {
-            (one.payload.partition_name, one.key) if is_owned else one.key
-            for one in found
-            if isinstance(one.payload, RecordLocation)
-        }
-        are_repeated = len(each_once) < len(found)
-        table.definitions = with_repeated_keys(made, are_repeated=are_repeated)
-        return found
+            is_owned = definitions.is_partitioned(self.name)
+        made = with_index(definitions, table.client.config, self.name, options=_form(is_owned))
+        return with_repeated_keys(made, are_repeated=False)
 
     def group_count(self, layout: GroupCountFacts) -> int:
-        config, is_whole = layout.config, layout.owner is None
-        bounds = config.record_index_groups if is_whole else config.partitioned_index_groups
-        expected = layout.records * _ENTRY_BYTES * config.record_index_growth
-        groups = math.ceil(expected / config.record_index_group_bytes)
-        return min(max(groups, bounds[0]), bounds[1])
-
-    def by_owner(
-        self, table: ListedTable, records: Sequence[MetadataRecord]
-    ) -> Mapping[PartitionPath | None, Sequence[MetadataRecord]]:
-        is_owned = table.definitions.is_partitioned(self.name)
-        # a partition that has no rows now gets file groups as well: other engines make those of
-        # new ones only
-        held = {**table.files, **table.all_logs}
-        owners: list[PartitionPath | None] = [*held] if is_owned else [None]
-        found: dict[PartitionPath | None, dict[str, MetadataRecord]] = {one: {} for one in owners}
-        for record in records:
-            if isinstance(record.payload, RecordLocation):
-                path = partition_path(record.payload.partition_name)
-                found[path if is_owned else None][record.key] = record
-        return {owner: list(own.values()) for owner, own in found.items()}
+        return key_group_count(layout)
 
     # --- for people and tools ------------------------------------------------------------------
 

@@ -10,13 +10,20 @@ import pyarrow as pa
 
 from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
-from hudi_core.metadata.key_index.key_records import all_entries
-from hudi_core.metadata.key_index.value_index import noting_repeated_keys, with_type
+from hudi_core.metadata.key_index.sharded import KeyIndex
+from hudi_core.metadata.key_index.unique_keys import with_repeated_keys
+from hudi_core.metadata.key_index.value_index import with_type
 from hudi_core.metadata.keys import split_secondary_key
-from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
+from hudi_core.metadata.log.records import MetadataRecord, RecordType, SecondaryEntry
+from hudi_core.metadata.log.shards import Change
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, RECORD_INDEX, SECONDARY_INDEX
-from hudi_core.metadata.partitions.base import MetadataPartition, Reading
-from hudi_core.metadata.partitions.key_changes import KeyChanges
+from hudi_core.metadata.partitions.base import (
+    GroupCountFacts,
+    MetadataPartition,
+    Reading,
+    key_group_count,
+)
+from hudi_core.metadata.partitions.key_changes import KeyChanges, KeysOfTable
 from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
@@ -39,7 +46,6 @@ class SecondaryIndex(MetadataPartition):
     )
     checks: ClassVar[frozenset[Check]] = frozenset({Check.SECONDARY_INDEX})
     read_through: ClassVar[str | None] = RECORD_INDEX
-    groups: ClassVar[int | str] = 10
     is_key_index: ClassVar[bool] = True
     is_of_column: ClassVar[bool] = True
     prefix: ClassVar[str] = SECONDARY_INDEX
@@ -84,18 +90,33 @@ class SecondaryIndex(MetadataPartition):
 
     # --- its records ---------------------------------------------------------------------------
 
-    def of_commit(self, commit: Commit) -> PartitionChange:
+    def of_commit(self, commit: Commit) -> Change:
         keys = commit.shared(KeyChanges)
         keys.note_repeated()
-        return keys.values(commit.definitions.columns(self.name)[0])
+        (column,) = commit.definitions.columns(self.name)
+        return keys.of(KeyIndex(self.name, column, self.is_by_value(commit.definitions)))
+
+    def keys(self, table: ListedTable) -> KeysOfTable:
+        (column,) = table.definitions.columns(self.name)
+        schema = table.client.schema.arrow
+        table.definitions = made = with_type(table.definitions, self.name, column, schema)
+        return KeysOfTable(table, KeyIndex(self.name, column, self.is_by_value(made)))
+
+    def group_count(self, layout: GroupCountFacts) -> int:
+        return key_group_count(layout)
+
+    def note_repeated(self, table: ListedTable, folder: str) -> None:
+        made = table.definitions
+        if RECORD_INDEX in made.raw and not made.is_partitioned(RECORD_INDEX):
+            keys = KeysOfTable(table, KeyIndex(RECORD_INDEX))
+            table.definitions = with_repeated_keys(made, are_repeated=keys.are_repeated(folder))
 
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
-        (column,) = table.definitions.columns(self.name)
-        made = with_type(table.definitions, self.name, column, table.client.schema.arrow)
-        if RECORD_INDEX in made.raw and not made.is_partitioned(RECORD_INDEX):
-            made = noting_repeated_keys(made, table.client, table.slices, table.stored_slices)
-        table.definitions = made
-        return all_entries(table.client, table.slices, table.stored_slices, column)
+        found = {
+            key for _, one in self.keys(table).keyed() for key in one.column("key").to_pylist()
+        }
+        entry = SecondaryEntry()
+        return [MetadataRecord(key, RecordType.SECONDARY_INDEX, entry) for key in found]
 
     # --- for people and tools ------------------------------------------------------------------
 

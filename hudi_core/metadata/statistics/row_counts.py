@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from hudi_core.base_file.footer import read_file_metadata
 from hudi_core.meta_client import TableMetaClient
@@ -28,6 +29,10 @@ def row_counts(
     }
     # nought is also what a writer leaves that does not count
     uncounted = [path for _, path in wanted if not reported.get(path)]
-    footers = client.run_map(lambda path: int(read_file_metadata(client, path).num_rows), uncounted)
+    footers = client.map_files(partial(_rows_in, client.for_tasks), uncounted)
     counted = dict(zip(uncounted, footers, strict=True))
     return {path: reported.get(path) or counted.get(path, 0) for _, path in wanted}
+
+
+def _rows_in(client: TableMetaClient, path: str) -> int:
+    return int(read_file_metadata(client, path).num_rows)
