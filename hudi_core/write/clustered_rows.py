@@ -35,7 +35,7 @@ _BATCH_ROWS: Final = 1 << 18
 _PART_BYTES: Final = 256 << 20
 """Bytes of files whose rows are sorted in memory; of more, so many at a time."""
 """Bytes of a column of strings from which on its offsets may not fit into 32 bits."""
-_PLACE: Final = "place"
+_PLACE: Final = "_hoodie_place"
 
 
 @dataclass(frozen=True, slots=True)

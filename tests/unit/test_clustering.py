@@ -154,15 +154,15 @@ def test_large_groups_are_sorted(
     """They come out as those that are sorted in memory."""
 
     def clustered(name: str) -> list[Any]:
-        schema = pa.schema([*RANKED, ("word", pa.string()), ("in", pa.struct({"x": pa.float64()}))])
+        schema = pa.schema([*RANKED, ("place", pa.string()), ("in", pa.struct({"x": pa.float64()}))])
         table = new_table(tmp_path / name, schema, OPTIONS, partition_by=None)
         for number in range(4):
             found = ranked(*(f"a{number}-{one}" for one in range(50)), n=number)
             words = pa.array([None if one == 7 else "wv"[one % 2] for one in range(50)])
             inner = [{"x": one * number % 17 - 3.5} for one in range(50)]
-            table.insert(found.append_column("word", words).append_column("in", [inner]))
+            table.insert(found.append_column("place", words).append_column("in", [inner]))
         size = {"hoodie.clustering.plan.strategy.target.file.max.bytes": "4000"}
-        table.cluster(sort_by=["word", "in.x", "n", "id"], layout=layout, options=size)
+        table.cluster(sort_by=["place", "in.x", "n", "id"], layout=layout, options=size)
         assert len(files(table)) > 2
         assert not list(Path(table.path, ".hoodie/.temp").glob("*/*"))
         return [
