@@ -8,7 +8,7 @@ more: no reader of the format sees a state without the rows, or one that has the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -196,7 +196,7 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
             added_rows=_sum(one.rows for one in added),
             deleted_rows=_sum(_changed(one, dead.get(one.path)) for one in named.values()),
         )
-        counts = {path: _rows_of(table, path) for path in removed}
+        counts = {path: _rows_of(table, path, dead.get(path)) for path in removed}
     except HudiError as problem:
         return replace(made, problem=problem.what)
     # a file without rows need not be named
@@ -206,22 +206,25 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
     )
     may_be_same = bool(made.added and removed) and made.added_rows == made.removed_rows
     if may_be_same and reads_rows and made.deleted_rows == 0:
-        sizes = {path: present[path].size for path in removed}
-        return replace(made, is_rewrite=_is_rewrite(table, made, sizes))
+        went = [FoundFile(path, present[path].size, dead=dead.get(path)) for path in removed]
+        return replace(made, is_rewrite=_is_rewrite(table, made, went))
     return made
 
 
-def _rows_of(table: OpenTable, path: str) -> int | None:
+def _rows_of(table: OpenTable, path: str, dead: Positions | None) -> int | None:
     try:
-        return read_footer(table.client, path, pa.schema([])).rows
+        return read_footer(table.client, path, pa.schema([])).rows - _count(dead)
     except HudiError:
         return None  # the writer that took it out may have deleted it
 
 
 def _changed(file: NamedFile, dead: Positions | None) -> int | None:
     """Rows of a file that others have deleted, or brought back."""
-    own = 0 if dead is None else len(dead)
-    return None if file.deleted_rows is None else abs(file.deleted_rows - own)
+    return None if file.deleted_rows is None else abs(file.deleted_rows - _count(dead))
+
+
+def _count(dead: Positions | None) -> int:
+    return 0 if dead is None else len(dead)
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
@@ -246,13 +249,13 @@ def found_table(table: OpenTable, files: Sequence[str]) -> FoundTable:
     return replace(found, files=tuple(by_path[path] for path in files))
 
 
-def _is_rewrite(table: OpenTable, made: ForeignChanges, removed: Mapping[str, int]) -> bool:
+def _is_rewrite(table: OpenTable, made: ForeignChanges, removed: Sequence[FoundFile]) -> bool:
     """Whether files that came have just the rows of those that went."""
     if not table.client.files.is_plain:
         return False  # where files of others are is not known
     try:
         came = found_table(table, made.added)
-        went = replace(came, files=tuple(FoundFile(*one) for one in removed.items()))
+        went = replace(came, files=tuple(removed))
         return _digest(table, came) == _digest(table, went)
     except HudiError:
         return False
