@@ -9,11 +9,14 @@ from typing import Any, Final, Self
 
 from hudi_core.config.extension_points import NamedIndex, index_type
 from hudi_core.config.kinds import IndexType
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.options import ConfigKey, Group, Option, Options
 from hudi_core.config.parsers import integer
 from hudi_core.config.stored import Property, Setting, property_text
 from hudi_core.config.table import TableConfig
 from hudi_core.model.buckets import Buckets
+
+_RECORD_INDEX: Final = MetadataConfig.record_index
 
 
 def bucket_engine(text: str) -> str:
@@ -136,6 +139,18 @@ def bucket_properties(buckets: Buckets | None) -> list[Property]:
     return [(key.key, property_text(value)) for key, value in _stated(buckets)]
 
 
+def split_properties(is_split: bool) -> list[Property]:
+    """Stored properties of a split table, for Hudi's writers; ``None`` for those of others.
+
+    Its other indexes look at the keys of base files, dead ones too, and would write a row twice.
+    Its Spark data source takes these where a job names no index, builds the record index if there
+    is none, and refuses another one as a conflict (``HoodieWriterUtils.validateTableConfig``).
+    """
+    kind = IndexConfig.index_type.key, IndexType.RECORD_INDEX.value
+    enabled = _RECORD_INDEX.aliases[0], "true"  # which all releases know
+    return [(name, text if is_split else None) for name, text in (kind, enabled)]
+
+
 def _stated(buckets: Buckets | None) -> list[tuple[ConfigKey[Any], object]]:
     """What buckets say of options."""
     if buckets is None:
@@ -161,7 +176,10 @@ BUCKETS: Final = Setting(
     lambda read, made: {
         "buckets": read(partial(stored_buckets, record_key=made["record_key_fields"]))
     },
-    lambda config: bucket_properties(config.buckets),
+    lambda config: [
+        *bucket_properties(config.buckets),
+        *(split_properties(True) if config.is_split else ()),
+    ],
     _against,
     (
         *IndexConfig.index_type.names,
@@ -170,5 +188,9 @@ BUCKETS: Final = Setting(
         *IndexConfig.bucket_engine.names,
     ),
     # an index other than buckets leaves no trace in a table, and may change from write to write
-    lambda stored: (IndexConfig.index_type.key, *(key.key for key, _ in _stated(stored.buckets))),
+    lambda stored: (
+        IndexConfig.index_type.key,
+        *_RECORD_INDEX.names,
+        *(key.key for key, _ in _stated(stored.buckets)),
+    ),
 )

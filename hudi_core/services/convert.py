@@ -23,6 +23,7 @@ from functools import partial
 
 from hudi_core.actions.compaction import read_compaction, runs_at_once
 from hudi_core.config.format_option import LOCATION, option_key
+from hudi_core.config.index_keys import split_properties
 from hudi_core.config.kinds import TableType
 from hudi_core.config.stored_table import id_properties, require_possible_mode
 from hudi_core.config.support import require_copy_on_write, require_writable_table
@@ -487,12 +488,14 @@ def _require_type(
     row = TableKeys.merge_on_read_mode
     # of a table that has had one, options go on naming its mode
     mode = row.read(options) if to is TableType.MERGE_ON_READ else row.default
+    was_split = client.config.is_split
     wanted = replace(client.config, table_type=to, merge_on_read_mode=mode)
     require_possible_mode(wanted, options)
     wanted = with_mode(wanted, table.host, options)
     changes = {
         TableKeys.table_type.property_name: to.value,
         row.property_name: row.property_of(wanted.merge_on_read_mode, {})[1],
+        **(dict(split_properties(wanted.is_split)) if wanted.is_split or was_split else {}),
     }
     kept = {**client.config.raw, **changes}
     made = client.with_properties({name: text for name, text in kept.items() if text is not None})

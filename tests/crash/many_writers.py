@@ -38,16 +38,24 @@ from hudi_core.errors import (
     LockError,
 )
 from hudi_core.model.instant import WRITE_ACTIONS, Action
-from tests.crash.kinds import LOGGED, creation_options
+from tests.crash.kinds import LOGGED, SPLIT, creation_options
 from tests.crash.place import LocalPlace, Place, S3Place
-from tests.crash.readers import Row, as_tuples, by_hudi_rs, foreign_reader
+from tests.crash.readers import Row, as_tuples, by_hudi_rs, foreign_readers
 from tests.crash.s3_campaign import S3_FORMATS
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
 from tests.tables import FORMATS as LOCAL_FORMATS
 from tests.tables import SCHEMA, new_table
 
-ALL_FORMATS: Final = (*LOCAL_FORMATS, LOGGED, *S3_FORMATS, f"{LOGGED}@s3")
-"""Formats, and a table of the native one that has logs; of some in a store of S3's protocol."""
+_SPLIT_FORMATS: Final = tuple(f"{SPLIT} {name}" for name in (*LOCAL_FORMATS, "iceberg,delta"))
+_MERGED: Final = (LOGGED, *_SPLIT_FORMATS)
+ALL_FORMATS: Final = (
+    *LOCAL_FORMATS,
+    *_MERGED,
+    *S3_FORMATS,
+    *(f"{name}@s3" for name in _MERGED),
+)
+"""Formats, one of the native tables that have logs, and split tables; all in a store of S3's
+protocol, too."""
 SHARED: Final = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
     "hoodie.fs.fsync": "false",
@@ -146,8 +154,9 @@ class Shared:
     def create(self, table_format: str) -> None:
         """Make it."""
         given = self.place.given if isinstance(self.place, S3Place) else {}
-        if table_format == LOGGED:
-            given, table_format = {**given, **creation_options(LOGGED, Path())}, "native"
+        kind, _, of = table_format.partition(" ")
+        if kind in (LOGGED, SPLIT):
+            given, table_format = {**given, **creation_options(kind, Path())}, of or "native"
         table = new_table(
             self.place.root, SCHEMA, {"hoodie.fs.fsync": "false", **given}, format=table_format
         )
@@ -275,7 +284,7 @@ def run(
     """
     chance = random.Random(seed)
     table.create(table_format)
-    others = (*_BESIDE, *((_OF_LOGS,) if table_format == LOGGED else ()))
+    others = (*_BESIDE, *((_OF_LOGS,) if table_format in _MERGED else ()))
     beside = {name: _started(table, name) for name in others}
     names = [f"w{number}" for number in range(writers)]
     running = {
@@ -386,9 +395,8 @@ def require_right(shared: Shared, answers: Answers) -> None:
     unexpected = set(keys) - answers.acked - answers.unknown - known
     assert not unexpected, f"not acknowledged and there: {sorted(unexpected)}"
     assert sorted(by_hudi_rs(shared.place)) == own, "hudi-rs"
-    foreign = foreign_reader(shared.place, table.format)
-    if foreign is not None:
-        assert sorted(foreign.by_path()) == own, table.format
+    for name, foreign in foreign_readers(shared.place, table.format).items():
+        assert sorted(foreign.by_path()) == own, name
     assert table.validate().differences == ()
 
 

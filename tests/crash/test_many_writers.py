@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.kinds import LOGGED
+from tests.crash.kinds import LOGGED, SPLIT
 from tests.crash.many_writers import (
     ALL_FORMATS,
     Answers,
@@ -17,11 +17,12 @@ from tests.crash.many_writers import (
     run,
 )
 from tests.crash.s3_service import s3_service
-from tests.samples import IS_WHOLE
+from tests.samples import IS_WHOLE, sampled
 
 pytestmark = pytest.mark.impure  # processes are killed
 
-TRIED_FORMATS = ALL_FORMATS if IS_WHOLE else ("iceberg", LOGGED)
+_OF_FILES = ("iceberg", f"{SPLIT} iceberg", f"{SPLIT} delta")
+TRIED_FORMATS = ALL_FORMATS if IS_WHOLE else (LOGGED, *sampled(_OF_FILES, 3))
 
 
 @pytest.mark.parametrize("table_format", TRIED_FORMATS)

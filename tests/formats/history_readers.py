@@ -112,7 +112,8 @@ def _iceberg_by_polars(path: Path) -> list[dict[str, Any]]:
         return frame.collect().to_dicts()
 
 
-def _iceberg_history(path: Path) -> dict[str, list[dict[str, Any]]]:
+def iceberg_snapshots(path: Path) -> dict[str, int]:
+    """Return the snapshot of each instant, in their order."""
     table = _iceberg(path)
     found = {}
     for snapshot in reversed(list(ancestors_of(table.current_snapshot(), table.metadata))):
@@ -120,9 +121,16 @@ def _iceberg_history(path: Path) -> dict[str, list[dict[str, Any]]]:
         assert summary is not None
         instant = summary.additional_properties.get("hudi.instant")
         if instant is not None:
-            scan = table.scan(snapshot_id=snapshot.snapshot_id)
-            found[instant] = scan.to_arrow().to_pylist()
+            found[instant] = snapshot.snapshot_id
     return found
+
+
+def _iceberg_history(path: Path) -> dict[str, list[dict[str, Any]]]:
+    table = _iceberg(path)
+    return {
+        instant: table.scan(snapshot_id=snapshot).to_arrow().to_pylist()
+        for instant, snapshot in iceberg_snapshots(path).items()
+    }
 
 
 def _by_deltalake(path: Path) -> list[dict[str, Any]]:
@@ -140,20 +148,23 @@ def _delta_by_polars(path: Path) -> list[dict[str, Any]]:
     return pl.scan_delta(str(path)).collect().to_dicts()
 
 
-def _delta_history(path: Path) -> dict[str, list[dict[str, Any]]]:
-    table = DeltaTable(str(path))
-    found: dict[str, list[dict[str, Any]]] = {}
+def delta_versions(path: Path) -> dict[str, int]:
+    """Return the version of each instant, in their order."""
     versions: dict[str, int] = {}
-    for info in table.history()[::-1]:
+    for info in DeltaTable(str(path)).history()[::-1]:
         if info.get("hudi.step") == "revert":
             for taken in info["hudi.step-of"].split(","):
                 del versions[taken]
-        if info.get("hudi.action") in ("commit", "replacecommit"):
+        if info.get("hudi.action") in ("commit", "deltacommit", "replacecommit"):
             versions[info["hudi.instant"]] = info["version"]
-    for instant, version in versions.items():
-        then = DeltaTable(str(path), version=version)
-        found[instant] = then.to_pyarrow_table().to_pylist()
-    return found
+    return versions
+
+
+def _delta_history(path: Path) -> dict[str, list[dict[str, Any]]]:
+    return {
+        instant: DeltaTable(str(path), version=version).to_pyarrow_table().to_pylist()
+        for instant, version in delta_versions(path).items()
+    }
 
 
 FOREIGN: Mapping[str, Foreign] = {

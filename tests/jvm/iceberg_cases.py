@@ -12,7 +12,6 @@ import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,8 +24,7 @@ from tests.formats.iceberg_tables import NOTED, OPTIONS, bag, create, row, typed
 from tests.jvm.commands import is_sound
 from tests.jvm.engines import Engine, EngineError
 from tests.jvm.filters import Filter, among, compare, is_not_null, is_null, starts_with
-from tests.jvm.prepare import FOLDER, REST_CATALOG
-from tests.rest_catalog.server import rest_catalog
+from tests.jvm.lake import Lake, rest_lake
 
 LAYOUTS: Final[Mapping[str, tuple[str | None, Mapping[str, str]]]] = {
     "identity": ("city", {}),
@@ -41,44 +39,13 @@ LAYOUTS: Final[Mapping[str, tuple[str | None, Mapping[str, str]]]] = {
     ),
 }
 FORMAT: Final = "hoodie.table.format.iceberg."
-PREFIX: Final = f"{FORMAT}catalog."
 SPLIT: Final = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
-
-
-@dataclass(frozen=True)
-class Lake:
-    """A REST catalog, and the engine that knows it as ``lake``."""
-
-    engine: Engine
-    address: str
-
-    def options(self, name: str) -> dict[str, str]:
-        """Options that open a table of ours by its name."""
-        given = {
-            "type": "rest",
-            "uri": self.address,
-            "identifier": f"ns.{name}",
-            "create-namespace": "true",
-        }
-        return {**OPTIONS, **{f"{PREFIX}{key}": value for key, value in given.items()}}
-
-    def rows(self, name: str, of: str = "") -> Counter[str]:
-        """Rows of a table in the catalog."""
-        return bag(without_meta(self.engine.query(f"select * from lake.ns.{name} {of}")))
 
 
 @pytest.fixture(scope="module")
 def lake(iceberg_spark: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    jars = FOLDER / REST_CATALOG.parent.name
-    with rest_catalog(tmp_path_factory.mktemp("rest"), jars) as address:
-        conf = {
-            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.lake.type": "rest",
-            "spark.sql.catalog.lake.uri": address,
-            "spark.sql.catalog.lake.cache-enabled": "false",
-        }
-        with iceberg_spark.configured(conf):
-            yield Lake(iceberg_spark, address)
+    with rest_lake(iceberg_spark, tmp_path_factory.mktemp("rest")) as found:
+        yield found
 
 
 def by_path(engine: Engine, path: Path, options: Mapping[str, str] | None = None) -> Counter[str]:

@@ -22,12 +22,16 @@ from hudi_core.read.connector.handles import TableName
 from hudi_core.trino.server import ThriftServer
 from hudi_core.trino.service import TrinoService
 from tests.formats.certificates import Authority
+from tests.formats.history_readers import delta_versions, iceberg_snapshots
 from tests.tables import FORMATS
 from tests.trino.server import QueryFailedError, Trino, trino
 
 LAKE: Final = "lake"
 OWN: Final = {"native": "hudi", "iceberg": "iceberg", "delta": "delta"}
 """Trino's own connector for each format."""
+VECTORS: Final = {"iceberg_2": "iceberg", "iceberg_3": "iceberg", "delta_vectors": "delta"}
+"""Tables that delete rows by position, and their formats."""
+SPLIT: Final = "native_split"
 FIRST_DAY: Final = dt.date(2026, 1, 1)
 
 
@@ -65,7 +69,9 @@ class Tables(NamedTuple):
     version: str
 
 
-def make_table(path: Path, table_format: str, **more: str) -> hudi.Table:
+def make_table(
+    path: Path, table_format: str, kind: str = "COPY_ON_WRITE", **more: str
+) -> hudi.Table:
     """A table with a history: rows that were updated, deleted, and added."""
     options = {
         "hoodie.write.table.version": "8",
@@ -77,6 +83,7 @@ def make_table(path: Path, table_format: str, **more: str) -> hudi.Table:
         record_key="id",
         partition_by="city",
         format=table_format,
+        table_type=kind,
         options=options | more,
     )
     table.bulk_insert(distinct_rows(0, 300))
@@ -107,7 +114,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory, metastore: HiveMetastore) -> 
     tables["virtual"] = make_table(
         folder / "virtual", "native", **{"hoodie.populate.meta.fields": "false"}
     )
-    for one in FORMATS:
+    for one, table_format in VECTORS.items():
+        version = {"hoodie.table.format.iceberg.format-version": one[-1]}
+        given = version if table_format == "iceberg" else {}
+        tables[one] = make_table(folder / one, table_format, "MERGE_ON_READ", **given)
+    mode = {"hoodie.table.merge-on-read.mode": "split"}
+    tables[SPLIT] = make_table(folder / SPLIT, "native", "MERGE_ON_READ", **mode)
+    for one in (*FORMATS, *VECTORS, SPLIT):
         synced = tables[one].sync(
             "hive",
             options={
@@ -172,7 +185,8 @@ def thrift_catalog(addresses: str) -> dict[str, str]:
 
 PLACES: Final = [
     *(Place(OWN[one], one) for one in FORMATS),
-    *(Place("ours", one) for one in (*FORMATS, "spread", "virtual")),
+    *(Place(catalog, one) for one, catalog in VECTORS.items()),
+    *(Place("ours", one) for one in (*FORMATS, "spread", "virtual", *VECTORS, SPLIT)),
 ]
 COLUMNS: Final = ("id", "name", "fare", "paid", "city")
 CONDITIONS: Final = {
@@ -224,6 +238,28 @@ def test_columns(lake: Tables, place: Place) -> None:
     names = [row[0] for row in found.rows]
     assert {"id", "name", "fare", "price", "day", "paid", "at", "city"} <= set(names)
     print(f"{place.catalog:8} {place.table:8} columns: {', '.join(names)}")
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_past_states_of_tables_with_deleted_rows(lake: Tables, name: str) -> None:
+    """By the own time travel of each format."""
+    table, catalog = lake.tables[name], VECTORS[name]
+    path = Path(table.path)
+    named = iceberg_snapshots(path) if catalog == "iceberg" else delta_versions(path)
+    for instant in table.timeline.completed_writes():
+        version = named[instant.requested_time]
+        sql = f"SELECT id, fare FROM {catalog}.{LAKE}.{name} FOR VERSION AS OF {version}"
+        rows = table.to_arrow(["id", "fare"], as_of=instant).to_pylist()
+        assert sorted(lake.server.query(sql).rows) == sorted([*row.values()] for row in rows)
+
+
+def test_its_hudi_connector_does_not_know_deleted_rows(lake: Tables) -> None:
+    """It reads base files alone: of a split table the former versions of rows, too."""
+    found = lake.server.query(f"SELECT id FROM hudi.{LAKE}.{SPLIT}").rows
+    keys = [key for (key,) in found]
+    held = lake.tables[SPLIT].to_arrow("id")["id"].to_pylist()
+    # 50 rows that were updated, and 10 that were deleted
+    assert sorted(keys) == sorted([*held, *range(100, 150), *range(10)])
 
 
 def test_a_join_of_all_formats(lake: Tables) -> None:

@@ -154,7 +154,9 @@ def test_large_groups_are_sorted(
     """They come out as those that are sorted in memory."""
 
     def clustered(name: str) -> list[Any]:
-        schema = pa.schema([*RANKED, ("place", pa.string()), ("in", pa.struct({"x": pa.float64()}))])
+        schema = pa.schema(
+            [*RANKED, ("place", pa.string()), ("in", pa.struct({"x": pa.float64()}))]
+        )
         table = new_table(tmp_path / name, schema, OPTIONS, partition_by=None)
         for number in range(4):
             found = ranked(*(f"a{number}-{one}" for one in range(50)), n=number)

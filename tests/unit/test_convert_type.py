@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any, Final
 
@@ -159,6 +160,30 @@ def test_a_format_without_logs_gets_deletions_by_position(tmp_path: Path, name: 
     assert table.validate().differences == ()
     assert table.convert_type(COW).is_made
     assert table.validate().differences == ()
+
+
+def test_a_split_table_names_the_index_of_other_writers(tmp_path: Path) -> None:
+    """Of Hudi's indexes the others find dead rows; ours may be any."""
+    named = {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"}
+    table = made(tmp_path / "t", **{"hoodie.index.type": "BLOOM"})
+
+    def stored() -> dict[str, str]:
+        lines = (tmp_path / "t/.hoodie/hoodie.properties").read_text().splitlines()
+        found = dict(line.split("=", 1) for line in lines if "=" in line)
+        return {name: found[name] for name in named if name in found}
+
+    assert stored() == {}
+    mode = {"hoodie.table.merge-on-read.mode": "split"}
+    table.convert_type(MOR, options=mode)
+    assert stored() == named
+    other = {"hoodie.index.type": "SIMPLE", "hoodie.metadata.record.index.enable": "false"}
+    hudi.Table.open(table.path, {**OPTIONS, **other}).upsert(lettered("b1", n=7))
+    assert values(table) == by_judge(table) == {"a1": 1, "a2": 0, "b1": 7, "b2": 0}
+    table.convert_type(COW)
+    assert stored() == {}
+    shutil.rmtree(table.path)
+    made(tmp_path / "t", MOR, **mode)
+    assert stored() == named
 
 
 def test_a_type_that_there_is_not(tmp_path: Path) -> None:
