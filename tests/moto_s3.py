@@ -41,6 +41,16 @@ class S3Service:
             "aws_allow_http": "true",
         }
 
+    @property
+    def pyiceberg(self) -> dict[str, str]:
+        """How pyiceberg reaches it."""
+        return {
+            "s3.endpoint": self.endpoint,
+            "s3.access-key-id": "test-access-key",
+            "s3.secret-access-key": "test-secret-key",
+            "s3.region": "us-east-1",
+        }
+
     def new_root(self, folder: str = "tables/one") -> str:
         """Make a bucket and return the URI of a folder in it."""
         bucket = f"bucket-{uuid.uuid4().hex}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -561,7 +560,7 @@ def test_rows_of_a_table_with_vectors_are_written_again(tmp_path: Path) -> None:
     assert agree(tmp_path / "new") == before
 
 
-# --- types, and random histories ------------------------------------------------------------------
+# --- types, and another reader ------------------------------------------------------------------
 
 
 def test_a_table_becomes_one_of_vectors_and_one_of_files_again(tmp_path: Path) -> None:
@@ -576,72 +575,6 @@ def test_a_table_becomes_one_of_vectors_and_one_of_files_again(tmp_path: Path) -
     assert live_vectors(path) == {}
     reopened(path).upsert(of("a", ts=3))
     assert agree(path) == [("a", 3), ("b", 2), ("c", 1), ("d", 1), ("e", 1)]
-
-
-ACTS: Final[dict[str, int]] = {
-    "upsert": 6,
-    "delete": 3,
-    "insert": 1,
-    "compact": 1,
-    "cluster": 1,
-    "rollback": 1,
-    "schedule": 1,
-    "run": 1,
-    "clean": 1,
-    "add column": 1,
-}
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_random_histories_read_alike(tmp_path: Path, seed: int) -> None:
-    path, drawn = tmp_path / "t", random.Random(seed)
-    options = {
-        **BY_HAND,
-        "hoodie.parquet.small.file.limit": drawn.choice(["0", "104857600"]),
-        "hoodie.write.set.null.for.missing.columns": "true",
-    }
-    split(path, **options).insert(of(keys(60)))
-    known = dict.fromkeys(keys(60), 1)
-    states = [dict(known)]
-    columns = 0
-    for ts in range(2, 22):
-        table = hudi.Table.open(path, options)
-        act = drawn.choices([*ACTS], [*ACTS.values()])[0]
-        some = drawn.sample(keys(90), drawn.randint(1, 9))
-        writes = table.timeline.completed_writes()
-        match act:
-            case "upsert":
-                table.upsert(of(some, ts=ts))
-                known |= dict.fromkeys(some, ts)
-            case "insert":
-                new = keys(3, 100 * ts)
-                table.insert(of(new, ts=ts))
-                known |= dict.fromkeys(new, ts)
-            case "delete":
-                table.delete(of(some, ts=ts))
-                known = {key: value for key, value in known.items() if key not in some}
-            case "compact":
-                table.compact()
-            case "cluster":
-                table.cluster()
-            case "schedule":
-                table.compact(schedule_only=True)
-            case "run":
-                table.run_compactions()
-            case "clean":
-                table.clean(options={"hoodie.cleaner.commits.retained": "3"})
-            case "rollback" if len(states) > 1 and writes[-1].action is Action.DELTACOMMIT:
-                table.rollback(writes[-1].requested_time)
-                states.pop()
-                known = dict(states[-1])
-            case "add column":
-                columns += 1
-                table.alter(add_columns={f"c{columns}": pa.int64()})
-        if act in ("upsert", "insert", "delete"):
-            states.append(dict(known))
-        elif act in ("clean", "add column", "compact", "cluster", "run"):
-            states = [dict(known)]
-        assert dict(agree(path)) == known, (seed, ts, act)
 
 
 def test_polars_finds_no_vector_where_a_path_is_escaped(tmp_path: Path) -> None:

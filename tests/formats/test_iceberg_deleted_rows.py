@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -220,38 +219,6 @@ def test_metadata_is_rebuilt_with_deletions(table: hudi.Table) -> None:
     assert deletions(table) == positions
     table.upsert(typed([1, 5], 2))
     agree(table)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_random_histories(seed: int, tmp_path: Path) -> None:
-    chosen = random.Random(seed)
-    more = {VERSION: chosen.choice("23")}
-    table = create(tmp_path / "t", chosen.choice(["city", None, "day"]), **SPLIT, **more)
-    table.insert(typed(range(20)))
-    agree(table)
-    for ts in range(1, 12):
-        keys = chosen.sample(range(40), chosen.randint(1, 6))
-        match chosen.choices(
-            ["upsert", "delete", "insert", "compact", "cluster", "rollback", "overwrite"],
-            [6, 3, 1, 1, 1, 1, 1],
-        )[0]:
-            case "upsert":
-                table.upsert(typed(keys, ts))
-            case "delete":
-                table.delete(typed(keys))
-            case "insert":
-                table.insert(typed([100 + ts]))
-            case "compact":
-                table.compact()
-            case "cluster":
-                table.cluster()
-            case "rollback":
-                last = table.timeline.completed_writes()[-1]
-                if last.action.value == "deltacommit":
-                    table.rollback(last)
-            case "overwrite":
-                table.insert_overwrite(typed(keys, ts))
-        agree(table)
 
 
 def test_rows_that_are_deleted_while_a_compaction_waits_stay_deleted(table: hudi.Table) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 import hudi as hudi_rs
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder
+from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
@@ -293,3 +295,52 @@ def test_partitions_are_listed_at_the_same_time(s3: Any, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(ObjectStorage, "list", waiting)
     assert table.to_arrow().num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("table_format", "version"), [("native", ""), ("iceberg,delta", "2"), ("iceberg,delta", "3")]
+)
+def test_split_tables(s3_process: Any, table_format: str, version: str) -> None:
+    """Rows are deleted by position in each format, and its readers see it."""
+    path = s3_process.new_root()
+    options = {"hoodie.compact.inline": "false"}
+    if table_format == "native":
+        options |= {"hoodie.table.merge-on-read.mode": "split"}
+    else:
+        options |= {"hoodie.table.format.iceberg.format-version": version}
+    table = tables.new_table(
+        path,
+        tables.SCHEMA,
+        {**s3_process.given, **options},
+        format=table_format,
+        table_type="MERGE_ON_READ",
+        partition_by=None,
+    )
+    table.insert(tables.rows(*"abcdef", part="p", ts=1))
+    table.upsert(tables.rows("a", "g", part="p", ts=2))
+    table.delete(tables.rows("b", part="p"))
+    held = [("a", 2), ("c", 1), ("d", 1), ("e", 1), ("f", 1), ("g", 2)]
+    assert _seen_alike(s3_process, path, table_format) == held
+    table.compact()
+    assert _seen_alike(s3_process, path, table_format) == held
+    table.upsert(tables.rows("c", part="p", ts=3))
+    held[1] = ("c", 3)
+    assert _seen_alike(s3_process, path, table_format) == held
+    assert hudi.Table.open(path, s3_process.given).validate(keys=True).is_valid
+
+
+def _seen_alike(s3: Any, path: str, table_format: str) -> list[tuple[str, int]]:
+    """Rows that all readers of a table see."""
+    found = {
+        "ours": hudi.Table.open(path, s3.given).to_arrow().to_pylist(),
+        "hudi-rs": by_hudi_rs(path, None, s3.rust),
+    }
+    if table_format != "native":
+        iceberg = StaticTable.from_metadata(path, s3.pyiceberg)
+        found["pyiceberg"] = iceberg.scan().to_arrow().to_pylist()
+        query = QueryBuilder().register("t", DeltaTable(path, storage_options=s3.rust))
+        found["delta-rs"] = pa.table(query.execute("select * from t").read_all()).to_pylist()
+    held = {name: sorted((row["id"], row["ts"]) for row in rows) for name, rows in found.items()}
+    for name, rows in held.items():
+        assert rows == held["ours"], name
+    return held["ours"]

@@ -17,7 +17,7 @@ from tests.split_histories import COUNT, History
 
 # polars says which of its planners it prefers
 @pytest.mark.filterwarnings("ignore:Iceberg scan planning")
-@pytest.mark.parametrize("number", sampled(range(COUNT), 12))
+@pytest.mark.parametrize("number", sampled(range(COUNT), 25))
 def test_all_readers_see_the_rows_of_a_model(tmp_path: Path, number: int) -> None:
     history = History(tmp_path / "t", number)
     for _ in history.steps(16):

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from tests.trino.prepare import JAVA, SERVER
 
-_READY_S: Final = 300
-_QUERY_S: Final = 300
+_READY_S: Final = 900
+_QUERY_S: Final = 600
 _FILES: Final = 8192
 _NOT_PASSED_ON: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JAVA_HOME")
 
@@ -99,7 +99,7 @@ class Trino:
             found = self._get(following)
 
     def _get(self, request: str | urllib.request.Request) -> Any:
-        with urllib.request.urlopen(request, timeout=60) as found:
+        with urllib.request.urlopen(request, timeout=300) as found:
             return json.load(found)
 
 
