@@ -1,6 +1,6 @@
 """Deletion vectors of a Delta log: positions of deleted rows.
 
-An action that adds a file may name one. It is in the action itself, where it is small, or in a file
+An action that adds a file may name one. It is in the action itself, of other writers, or in a file
 that begins with the byte 1 and has any number of them, each in a frame. Files of vectors that are
 made here lie in a folder of their own, hidden from the vacuums of other engines, and their names
 begin with the instant that they were made for: a version names a vector for ever, but those of a
@@ -62,8 +62,6 @@ _MERGE_ON_READ: Final = "MERGE_ON_READ"
 _INLINE: Final = "i"
 _IN_FILE: Final = "u"
 _VERSION: Final = b"\x01"
-_MOST_INLINE: Final = 512
-"""Bytes of a vector in an action: every reader of the log reads it, also who needs it not."""
 _ID_CHARACTERS: Final = 20
 """Of the 16 bytes of a file's id."""
 _INSTANT_BYTES: Final = 8
@@ -211,8 +209,8 @@ def new_vectors(
 ) -> dict[str, Vector]:
     """Make the vectors of some files.
 
-    ``dead`` are distinct, ascending positions by path. Files without any get none. Large vectors
-    share a file.
+    ``dead`` are distinct, ascending positions by path. Files without any get none. All share a
+    file: Trino reads none that is in an action, and there Delta-Spark's vacuum ends with an error.
     """
     found: dict[str, Vector] = {}
     name = _name(instant)
@@ -221,13 +219,9 @@ def new_vectors(
         data = encode_vector(own)
         if not len(own):
             continue
-        if len(data) <= _MOST_INLINE:
-            padded = data + bytes(-len(data) % 4)
-            found[path] = Vector(_INLINE, _z85(padded), None, len(data), len(own))
-        else:
-            place = f"{FOLDER}{_z85(name)}"
-            found[path] = Vector(_IN_FILE, place, len(content), len(data), len(own))
-            content += frame_vector(data)
+        place = f"{FOLDER}{_z85(name)}"
+        found[path] = Vector(_IN_FILE, place, len(content), len(data), len(own))
+        content += frame_vector(data)
     file = next((one.path for one in found.values() if one.path is not None), None)
     if file is not None:
         meta_client.root.put_if_absent(file, bytes(content))
