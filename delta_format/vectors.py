@@ -210,7 +210,7 @@ def new_vectors(
     """Make the vectors of some files.
 
     ``dead`` are distinct, ascending positions by path. Files without any get none. All share a
-    file: Trino reads none that is in an action, and there Delta-Spark's vacuum ends with an error.
+    file: where one is in an action, Delta-Spark's vacuum ends with an error.
     """
     found: dict[str, Vector] = {}
     name = _name(instant)

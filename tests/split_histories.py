@@ -38,7 +38,7 @@ Content = Counter[str]
 
 COUNT: Final = 50
 """Histories of the whole campaign: ten of each kind."""
-FORMATS: Final = ("native", "iceberg 2", "iceberg 3", "delta", "iceberg,delta")
+KINDS: Final = ("native", "iceberg 2", "iceberg 3", "delta", "iceberg,delta")
 COLUMNS: Final = pa.schema(
     [
         ("id", pa.string()),
@@ -144,7 +144,7 @@ class History:
     def __init__(self, path: Path, number: int) -> None:
         self.path = path
         self.draw = draw = random.Random(number)
-        self.format, _, version = FORMATS[number % len(FORMATS)].partition(" ")
+        self.format, _, version = KINDS[number % len(KINDS)].partition(" ")
         self.is_ordered = draw.random() < 0.5
         index = draw.choice([*_INDEXES])
         self.options = {

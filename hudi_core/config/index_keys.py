@@ -140,9 +140,9 @@ def bucket_properties(buckets: Buckets | None) -> list[Property]:
 
 
 def split_properties(is_split: bool) -> list[Property]:
-    """Stored properties of a split table, for Hudi's writers; ``None`` for those of others.
+    """Return the index that a split table stores; ``None`` for others.
 
-    Its other indexes look at the keys of base files, dead ones too, and would write a row twice.
+    Hudi's other indexes look at the keys of base files, dead ones too, and would write a row twice.
     Its Spark data source takes these where a job names no index, builds the record index if there
     is none, and refuses another one as a conflict (``HoodieWriterUtils.validateTableConfig``).
     """

@@ -125,7 +125,7 @@ def test_a_vector_is_in_a_file(tmp_path: Path) -> None:
     assert added["path"] == removed["path"]
     assert "deletionVector" not in removed
     vector = added["deletionVector"]
-    # Trino, and the vacuum of Delta-Spark, know none that is in its action
+    # the vacuum of Delta-Spark knows none that is in its action
     assert (vector["storageType"], vector["cardinality"]) == ("u", 2)
     stats = json.loads(added["stats"])
     assert (stats["numRecords"], stats["tightBounds"]) == (5, False)

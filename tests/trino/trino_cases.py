@@ -29,10 +29,10 @@ from tests.trino.server import QueryFailedError, Trino, trino
 LAKE: Final = "lake"
 OWN: Final = {"native": "hudi", "iceberg": "iceberg", "delta": "delta"}
 """Trino's own connector for each format."""
-VECTORS: Final = {"iceberg_2": "iceberg", "delta_vectors": "delta"}
+VECTORS: Final = {"iceberg_2": "iceberg"}
 """Tables that delete rows by position, and their formats."""
-PUFFIN: Final = "iceberg_3"
-"""One whose deletions Trino's own connector does not read."""
+REFUSED: Final = {"iceberg_3": ("iceberg", "PUFFIN"), "delta_vectors": ("delta", "Random prefix")}
+"""Those whose deletions Trino's own connectors do not read, and in which words."""
 SPLIT: Final = "native_split"
 FIRST_DAY: Final = dt.date(2026, 1, 1)
 
@@ -116,13 +116,16 @@ def lake(tmp_path_factory: pytest.TempPathFactory, metastore: HiveMetastore) -> 
     tables["virtual"] = make_table(
         folder / "virtual", "native", **{"hoodie.populate.meta.fields": "false"}
     )
-    for one, table_format in {**VECTORS, PUFFIN: "iceberg"}.items():
+    for one, table_format in {
+        **VECTORS,
+        **{one: words[0] for one, words in REFUSED.items()},
+    }.items():
         version = {"hoodie.table.format.iceberg.format-version": one[-1]}
         given = version if table_format == "iceberg" else {}
         tables[one] = make_table(folder / one, table_format, "MERGE_ON_READ", **given)
     mode = {"hoodie.table.merge-on-read.mode": "split"}
     tables[SPLIT] = make_table(folder / SPLIT, "native", "MERGE_ON_READ", **mode)
-    for one in (*FORMATS, *VECTORS, PUFFIN, SPLIT):
+    for one in (*FORMATS, *VECTORS, *REFUSED, SPLIT):
         synced = tables[one].sync(
             "hive",
             options={
@@ -188,7 +191,7 @@ def thrift_catalog(addresses: str) -> dict[str, str]:
 PLACES: Final = [
     *(Place(OWN[one], one) for one in FORMATS),
     *(Place(catalog, one) for one, catalog in VECTORS.items()),
-    *(Place("ours", one) for one in (*FORMATS, "spread", "virtual", *VECTORS, PUFFIN, SPLIT)),
+    *(Place("ours", one) for one in (*FORMATS, "spread", "virtual", *VECTORS, *REFUSED, SPLIT)),
 ]
 COLUMNS: Final = ("id", "name", "fare", "paid", "city")
 CONDITIONS: Final = {
@@ -255,10 +258,12 @@ def test_past_states_of_tables_with_deleted_rows(lake: Tables, name: str) -> Non
         assert sorted(lake.server.query(sql).rows) == sorted([*row.values()] for row in rows)
 
 
-def test_its_iceberg_connector_refuses_vectors(lake: Tables) -> None:
-    """By name; files of the table that have no dead rows are read."""
-    with pytest.raises(QueryFailedError, match="PUFFIN"):
-        lake.server.query(f"SELECT count(fare) FROM iceberg.{LAKE}.{PUFFIN}")
+@pytest.mark.parametrize("name", REFUSED)
+def test_its_connectors_refuse_vectors(lake: Tables, name: str) -> None:
+    """By name; no dead row is shown."""
+    catalog, words = REFUSED[name]
+    with pytest.raises(QueryFailedError, match=words):
+        lake.server.query(f"SELECT count(fare) FROM {catalog}.{LAKE}.{name}")
 
 
 def test_its_hudi_connector_does_not_know_deleted_rows(lake: Tables) -> None:

@@ -31,7 +31,6 @@ from hudi_core.errors import (
 )
 from hudi_core.file_slice.deleted_positions import positions_of_slices
 from hudi_core.keygen import key_generator
-from hudi_core.log_format.positions import Positions
 from hudi_core.model.capability import Capability
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.extra_metadata import TakenIn
@@ -175,6 +174,7 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
         view = _present(table, seen)
         slices = view.latest_slices()
         dead = positions_of_slices(table.client, slices) if table.client.config.is_split else {}
+        gone = {path: len(rows) for path, rows in dead.items()}
         bases = [one.base_file for one in slices if one.base_file is not None]
         present = {one.path: one.status for one in bases}
         returned = returned_groups(table.client, table.client.timeline(), view)
@@ -194,9 +194,9 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
             made,
             added=tuple(sorted(one.path for one in added)),
             added_rows=_sum(one.rows for one in added),
-            deleted_rows=_sum(_changed(one, dead.get(one.path)) for one in named.values()),
+            deleted_rows=_sum(_changed(one, len(dead.get(one.path, ()))) for one in named.values()),
         )
-        counts = {path: _rows_of(table, path, dead.get(path)) for path in removed}
+        counts = {path: _rows_of(table, path, gone.get(path, 0)) for path in removed}
     except HudiError as problem:
         return replace(made, problem=problem.what)
     # a file without rows need not be named
@@ -211,20 +211,16 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
     return made
 
 
-def _rows_of(table: OpenTable, path: str, dead: Positions | None) -> int | None:
+def _rows_of(table: OpenTable, path: str, dead: int) -> int | None:
     try:
-        return read_footer(table.client, path, pa.schema([])).rows - _count(dead)
+        return read_footer(table.client, path, pa.schema([])).rows - dead
     except HudiError:
         return None  # the writer that took it out may have deleted it
 
 
-def _changed(file: NamedFile, dead: Positions | None) -> int | None:
+def _changed(file: NamedFile, dead: int) -> int | None:
     """Rows of a file that others have deleted, or brought back."""
-    return None if file.deleted_rows is None else abs(file.deleted_rows - _count(dead))
-
-
-def _count(dead: Positions | None) -> int:
-    return 0 if dead is None else len(dead)
+    return None if file.deleted_rows is None else abs(file.deleted_rows - dead)
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
