@@ -92,7 +92,7 @@ def test_its_other_indexes_are_refused(hudi_spark: Engine, tmp_path: Path, index
     """They look at the keys of base files, dead ones too; the table's properties keep them away."""
     table = split(tmp_path / "t", "9", {})
     given = {**UPSERT, "hoodie.index.type": index}
-    with pytest.raises(EngineError, match=r"Config conflict(.|\n)*hoodie.index.type"):
+    with pytest.raises(EngineError, match="Config conflict"):
         hudi_spark.save(rows("a", part="x", ts=8), table.path, given, mode="append")
     assert held(hudi_spark.read(table.path).to_pylist())["a"] == 7
 
