@@ -28,7 +28,7 @@ class RunMap(Protocol):
 
 @runtime_checkable
 class FileMap(RunMap, Protocol):
-    """A map over files or folders of a table, for an engine where worth a job."""
+    """A map over files or folders; an engine does it, where worth a job."""
 
     @property
     def requests(self) -> RunMap:
