@@ -136,7 +136,7 @@ def _bounds(
     if last_clean is not None and last_clean.earliest_retained is not None:
         since = last_clean.earliest_retained
         # a format that forgets what is archived forgets what completed before that, too
-        yield from (since, *late_writes(writes, since))  # guard keeps-late
+        yield from (since, *late_writes(writes, since))
     savepoints = [one.requested_time for one in timeline if one.action is Action.SAVEPOINT]
     if savepoints and not rules.beyond_savepoint:  # guard is-beyond
         yield min(savepoints)

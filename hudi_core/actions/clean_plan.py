@@ -195,7 +195,6 @@ def late_writes(completed: Sequence[Instant], since: InstantTime) -> frozenset[I
     """Requested times of earlier writes that completed after one requested since then."""
     done = (one.effective_completion_time for one in completed if one.requested_time >= since)
     first = min(done, default="9")
-    # guard clean-spares-late
     late = (one for one in completed if one.effective_completion_time > first)
     return frozenset(one.requested_time for one in late if one.requested_time < since)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.model.client import RunMap
+from hudi_core.model.client import FileBatch, RunMap
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.flushing import flushed_together
 from hudi_core.storage.location import parse_location
@@ -24,7 +24,7 @@ def delete_together(storage: Storage, run_map: RunMap, paths: Sequence[str]) -> 
     alone, whose names nobody gives a second time.
     """
     count = _FLUSH if parse_location(storage.root).is_local else _REQUEST
-    batches = [paths[first : first + count] for first in range(0, len(paths), count)]
+    batches = [FileBatch(paths[first : first + count]) for first in range(0, len(paths), count)]
     list(run_map(_DeleteFiles(storage), batches))
 
 
@@ -34,6 +34,6 @@ class _DeleteFiles:
 
     storage: Storage
 
-    def __call__(self, paths: Sequence[str]) -> None:
+    def __call__(self, paths: FileBatch) -> None:
         with flushed_together(self.storage) as together:
             together.discard(paths)

@@ -26,9 +26,13 @@ class RunMap(Protocol):
     ) -> Iterable[Answer]: ...
 
 
+class FileBatch(tuple[str, ...]):
+    """Files that are one item of a map; progress counts each."""
+
+
 @runtime_checkable
 class FileMap(RunMap, Protocol):
-    """A map over files or folders; an engine does it, where worth a job."""
+    """A map over files or folders, by an engine where useful."""
 
     @property
     def requests(self) -> RunMap:

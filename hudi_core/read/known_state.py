@@ -52,6 +52,11 @@ class KnownState:
             self._slices = found
         return found
 
+    @property
+    def has_plan(self) -> bool:
+        """Whether all rows of the state were planned before."""
+        return self._plan is not None
+
     def plan(self, find: Callable[[], ReadPlan]) -> ReadPlan:
         """The plan that reads all rows of the state."""
         found = self._plan or find()

@@ -144,7 +144,8 @@ class SnapshotQuery:
         time are planned: the files of the whole table are never there together.
         """
         wanted = to_filter(row_filter, self.schema)
-        if wanted is not None and self._kinds(wanted):
+        is_known = wanted is None and as_of is None and self._known.has_plan
+        if is_known or (wanted is not None and self._kinds(wanted)):
             yield self.plan(as_of, wanted)
             return
         partitions = self.partitions(wanted)
@@ -209,7 +210,7 @@ class SnapshotQuery:
 
     def partitions(self, wanted: Filter | None) -> Sequence[PartitionPath]:
         """The partitions that may hold a wanted row by their paths."""
-        return self.pruner.of_index(self._index, wanted)
+        return self.pruner.of_index(self._known.over(self._index), wanted)
 
     def slices_of(
         self,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Final
 
 from hudi_core.engine.base import EngineMap
-from hudi_core.model.client import Answer, FileMap, Item, RunMap
+from hudi_core.model.client import Answer, FileBatch, FileMap, Item, RunMap
 from hudi_core.table_handle import OpenTable
 
 Progress = Callable[[int, int], None]
@@ -28,8 +29,8 @@ def no_progress(done: int, total: int) -> None:
 class CountedMap:
     """A :class:`~hudi_core.model.client.RunMap` that reports its progress.
 
-    ``progress`` is called after every item, and each map counts from the beginning; ``at_a_time``
-    items go to the inner map in one call.
+    ``progress`` is called after every item, for each of a batch, and each map counts from the
+    beginning; ``at_a_time`` items go to the inner map in one call.
     """
 
     inner: RunMap
@@ -51,11 +52,14 @@ class CountedMap:
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
     ) -> Iterable[Answer]:
+        sizes = [len(item) if isinstance(item, FileBatch) else 1 for item in items]
         answers: list[Answer] = []
+        total, done = sum(sizes), count(1)
         for start in range(0, len(items), self.at_a_time):
             for answer in self.inner(function, items[start : start + self.at_a_time]):
+                for _ in range(sizes[len(answers)]):
+                    self.progress(next(done), total)
                 answers.append(answer)
-                self.progress(len(answers), len(items))
         return answers
 
 

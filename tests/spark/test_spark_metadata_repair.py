@@ -78,8 +78,9 @@ def test_a_repair_lists_and_reads_on_executors(
 
     count = jobs(lambda: table.repair_metadata(engine=SparkEngine(spark, tasks_on_driver=False)))
 
-    # folders, ranges, bloom filters, keys: the tasks of each are dealt out, and run
-    assert count == 4 * 2
+    # folders, ranges, bloom filters, keys of files, keys of file groups: the tasks of each are
+    # dealt out, and run
+    assert count == 5 * 2
     assert here == []
     assert validate(open_table(str(path), {}).client).is_valid
     count = jobs(lambda: table.repair_metadata(engine=SparkEngine(spark, tasks_on_driver=True)))

@@ -46,7 +46,8 @@ from hudi_core.metadata.log.record_codec import (
 from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.log.visible_instants import VisibleInstants
 from hudi_core.metadata.merging import merge, present
-from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shard_number
+from hudi_core.metadata.partition_types import shard_number
+from hudi_core.metadata.partitions.registry import partition_of
 from hudi_core.metadata.state import MetadataState
 from hudi_core.model.actions import CompactionOperation
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, SCHEMA_KEY, CommitMetadata, WriteStat
@@ -182,8 +183,8 @@ def _warn_of_growth(base_path: str, body: CommitMetadata, most_bytes: int) -> No
     """Say which key indexes have outgrown their file groups."""
     for partition, stats in body.partition_to_write_stats.items():
         largest = max(one.file_size_in_bytes or 0 for one in stats)
-        is_of_keys = partition == RECORD_INDEX or partition.startswith(SECONDARY_INDEX)
-        if is_of_keys and largest > most_bytes:
+        kind = partition_of(partition)
+        if kind is not None and kind.is_key_index and largest > most_bytes:
             _log.warning(
                 "file groups of %s of %s have up to %d bytes, more than the %d of %s; "
                 "`hudi metadata drop` and `hudi metadata index` build it again with more of them",
