@@ -31,13 +31,13 @@ SLOW_TO_START: Final = (
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Two workers more than there are processors: a quarter of a run waits for something else.
+    """One worker more than there are processors: a quarter of a run waits for something else.
 
     For Java, for leases that end, and for processes that tests start.
     """
     if config.getoption("numprocesses") != "auto":
         return None  # as asked for
-    return len(os.sched_getaffinity(0)) + 2
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(tryfirst=True)
