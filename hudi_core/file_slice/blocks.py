@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -67,7 +68,7 @@ def torn_bytes(files: DataFiles, log: FileStatus) -> Iterator[BlockPlace]:
 def _blocks(
     files: DataFiles, log: FileStatus, fetched: FetchedFiles | None = None
 ) -> Iterator[SliceBlock]:
-    with files.open(log.path, log.size, fetched, is_needed_again=True) as source:
+    with _opened(files, log, fetched) as source:
         length = source.size()
 
         def read(offset: int, size: int) -> bytes:
@@ -76,6 +77,18 @@ def _blocks(
 
         for place in find_log_blocks(read, length, log.path, skip_corrupt=True):
             yield FoundBlock(log, log.path, place)
+
+
+@contextmanager
+def _opened(
+    files: DataFiles, log: FileStatus, fetched: FetchedFiles | None
+) -> Iterator[pa.NativeFile]:
+    """A log, which a clean may have deleted meanwhile."""
+    try:
+        with files.open(log.path, log.size, fetched, is_needed_again=True) as source:
+            yield source
+    except OSError as error:
+        raise files.unreadable([log.path], str(error).split("\n", 1)[0]) from error
 
 
 def _require_known(block: SliceBlock, base_path: str) -> None:
@@ -99,7 +112,7 @@ def content_of(
     """
     place = block.place
     # no memory map: a file that became shorter meanwhile would end the process
-    with files.open(block.path, block.file.size, fetched, is_needed_again=True) as source:
+    with _opened(files, block.file, fetched) as source:
         source.seek(place.offset)
         content = source.read_buffer(place.size)
     if content.size != place.size:

@@ -14,6 +14,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import (
     CommitConflictError,
+    DataFileError,
     HistoryExpiredError,
     LostCompletionError,
     StageConflictError,
@@ -358,6 +359,15 @@ def test_a_state_whose_logs_are_cleaned_is_gone(table: hudi.Table) -> None:
     with pytest.raises(HistoryExpiredError):
         table.restore(time)
     assert shown(table) == [("q", "x", 2)]
+
+
+def test_a_log_that_a_clean_deletes_meanwhile_is_named(table: hudi.Table) -> None:
+    for log in Path(table.path).rglob(".*.log.*"):
+        if ".hoodie" not in log.parts:
+            log.unlink()
+    for read in (table.to_arrow, table.count, lambda: list(table.to_batches())):
+        with pytest.raises(DataFileError, match=r"\.log\.1_.* Open the table again"):
+            read()
 
 
 def test_many_logs_are_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
