@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -39,8 +40,12 @@ class DropsVectors(SplitToy):
         return {}
 
 
-class ReplacesVectors(SplitToy):
-    """Puts the rows that a write deletes in the place of those that were dead before."""
+class ChangesVectors(SplitToy):
+    """Makes something else of the rows that a write deletes, see below."""
+
+    @abstractmethod
+    def changed(self, before: toy.Files, after: toy.Files, dead: toy.Files) -> toy.Files:
+        """What is dead in the files after a write."""
 
     def record_split(
         self,
@@ -52,8 +57,15 @@ class ReplacesVectors(SplitToy):
     ) -> FormatCommit:
         before = toy.head(client)
         made = super().record_split(client, body, instant, expected, dead)
-        with_files(client, before, {**toy.head(client).files, **dead})
+        with_files(client, before, self.changed(before.files, toy.head(client).files, dead))
         return toy.receipt(client, toy.head(client)) if dead else made
+
+
+class ReplacesVectors(ChangesVectors):
+    """Puts the rows that a write deletes in the place of those that were dead before."""
+
+    def changed(self, before: toy.Files, after: toy.Files, dead: toy.Files) -> toy.Files:
+        return {**after, **dead}
 
 
 class MovesPositions(SplitToy):
@@ -64,24 +76,11 @@ class MovesPositions(SplitToy):
         return {path: [row + 1 for row in rows] for path, rows in dead.items()}
 
 
-class KeepsVectorsBesideTheUnion(SplitToy):
+class KeepsVectorsBesideTheUnion(ChangesVectors):
     """Names the dead rows of before beside those that have them all."""
 
-    def record_split(
-        self,
-        client: MetaClientView,
-        body: CommitMetadata,
-        instant: Instant,
-        expected: str | None,
-        dead: toy.Files,
-    ) -> FormatCommit:
-        before = toy.head(client)
-        made = super().record_split(client, body, instant, expected, dead)
-        files = dict(toy.head(client).files)
-        for path in dead:
-            files[path] = [*before.files[path], *files[path]]
-        with_files(client, before, files)
-        return toy.receipt(client, toy.head(client)) if dead else made
+    def changed(self, before: toy.Files, after: toy.Files, dead: toy.Files) -> toy.Files:
+        return {**after, **{path: [*before[path], *after[path]] for path in dead}}
 
 
 class CountingIndex(SplitIndex):

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -264,11 +265,27 @@ def small_commits(tmp_path: Path) -> None:
     assert f"### {case}" in page
 
 
+def wide(tmp_path: Path) -> None:
+    answers, _, page = answers_of(tmp_path, "wide.py", "--scale", "0.02")
+    assert {answer for (case, _), answer in answers.items() if case == "wide"} == {1000}
+    assert "### wide" in page
+
+
+def scale(tmp_path: Path) -> None:
+    steps = ("open", "plan_both", "upsert")
+    sizes = ("--files", "300", "600", "--commits", "10", "--scratch", tmp_path)
+    found = json.loads(run("scale.py", *sizes, "--steps", *steps).stdout)["steps"]
+    assert {(one["name"], one["files"]) for one in found} == set(product(steps, (300, 600)))
+    assert {one["answer"] for one in found if one["name"] == "plan_both"} == {1}
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "runs",
     [
         *(upserts, more_upserts, connector, formats, metadata, reads, reads_with_logs),
         *(writes_of_logs, small_commits),
+        *((wide, scale) if IS_WHOLE else ()),
     ],
     ids=lambda one: one.__name__,
 )
